@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-var errNone = errors.New("an expression cannot say !(...) or a ! in front: exclude what is inside")
+var errNegatedExpr = errors.New("an expression cannot say !(...) or a ! in front: exclude what is inside")
 
 // Expr returns an RE2 expression for the names that a pattern matches in exact case, without marks
-// for the start and the end of a name. An index of paths needs expressions. A pattern with !(...),
+// for the start and the end of a name. The index of paths can be searched only by expressions. A pattern with !(...),
 // or with a ! in front, has none.
 func Expr(pattern string) (string, error) {
-	seq, _, not, err := read(pattern)
-	if err == nil && not {
-		err = errNone
+	seq, _, negated, err := parsePattern(pattern)
+	if err == nil && negated {
+		err = errNegatedExpr
 	}
 	var b strings.Builder
 	if err == nil {
@@ -43,7 +43,7 @@ func writeExpr(b *strings.Builder, seq []node) error {
 			b.WriteString(`.*`)
 		case opGroup:
 			if n.rep == '!' {
-				return errNone
+				return errNegatedExpr
 			}
 			b.WriteString("(?:")
 			for j, alt := range n.alts {
@@ -63,15 +63,15 @@ func writeExpr(b *strings.Builder, seq []node) error {
 	return nil
 }
 
-// writeExpr writes the expression of a class. A slash is never a member.
+// writeExpr writes a class as a regular expression. A slash is never a member.
 func (c *class) writeExpr(b *strings.Builder) {
-	if c.not {
+	if c.negated {
 		b.WriteString(`[^/`)
 	} else {
 		b.WriteByte('[')
 	}
-	empty := !c.not
-	span := func(low, high rune) {
+	empty := !c.negated
+	writeRange := func(low, high rune) {
 		if low <= high {
 			empty = false
 			fmt.Fprintf(b, `\x{%X}-\x{%X}`, low, high)
@@ -79,12 +79,12 @@ func (c *class) writeExpr(b *strings.Builder) {
 	}
 	for _, r := range c.ranges {
 		low, high := inUTF8(r[0]), inUTF8(r[1])
-		if c.not || high < '/' || low > '/' {
-			span(low, high)
+		if c.negated || high < '/' || low > '/' {
+			writeRange(low, high)
 			continue
 		}
-		span(low, '/'-1)
-		span('/'+1, high)
+		writeRange(low, '/'-1)
+		writeRange('/'+1, high)
 	}
 	if empty {
 		b.WriteString(`^\x00-\x{10FFFF}`)
@@ -92,7 +92,7 @@ func (c *class) writeExpr(b *strings.Builder) {
 	b.WriteByte(']')
 }
 
-// inUTF8 returns a character as it appears in UTF-8 text.
+// inUTF8 returns a character, or U+FFFD for a byte that is not UTF-8.
 func inUTF8(r rune) rune {
 	if r < 0 {
 		return '\uFFFD'
@@ -100,7 +100,7 @@ func inUTF8(r rune) rune {
 	return r
 }
 
-// maxText is the greatest length of a text with several patterns, in bytes.
+// maxText is the maximum length of a text with several patterns, in bytes.
 const maxText = 4 * maxPattern
 
 // Split returns the patterns of a text with commas between them. A comma in braces, in a class or
@@ -117,7 +117,7 @@ func Split(text string) []string {
 			list = append(list, strings.TrimSpace(text[from:p.pos]))
 			p.pos++
 			from = p.pos
-		} else if _, err := p.next(); err != nil {
+		} else if _, err := p.readElement(); err != nil {
 			return []string{text}
 		}
 	}

@@ -3,9 +3,9 @@
 //
 //	pattern ──parse──▶ tree ──resolveStars──▶ tree without ** ──compile──▶ program ──▶ Match
 //
-// It implements the dialect of micromatch, for which configuration files were written, with four
-// differences. A name that begins with a dot is a name like others. A range of numbers counts. {a}
-// also matches a. A class never matches a slash.
+// It implements the dialect of micromatch, because existing configuration files use it. There are
+// four differences. A name that begins with a dot is a name like others. A range of numbers matches each of them.
+// {a} also matches a. A class never matches a slash.
 //
 // Matching takes time in proportion to pattern times name, whatever the pattern is.
 package glob
@@ -31,9 +31,9 @@ type Globs struct{ globs []*matcher }
 type matcher struct {
 	text    string // without leading ! marks
 	literal bool   // text matches only itself
-	start   string // ASCII that every match begins with, in the case of the pattern
+	prefix  string // ASCII text that every match begins with, in the case of the pattern
 	fold    Case
-	not     bool
+	negated bool // the pattern begins with an odd number of !
 	program *program
 }
 
@@ -41,7 +41,7 @@ type matcher struct {
 //
 //	?              one character, no slash
 //	*              any text without a slash
-//	**             any text, where it stands alone between slashes
+//	**             any text, if it stands alone between slashes
 //	[a-c] [!a]     one character of a class, or none of it; no slash
 //	{a,b}          one of some patterns
 //	{1..9} {a..e}  one of a range of numbers or letters
@@ -56,19 +56,19 @@ type matcher struct {
 func Compile(c Case, patterns ...string) (Globs, error) {
 	var g Globs
 	for _, p := range patterns {
-		one, err := compile(c, p)
+		m, err := compile(c, p)
 		if err != nil {
 			return Globs{}, fmt.Errorf("glob %q: %w", p, err)
 		}
-		g.globs = append(g.globs, one)
+		g.globs = append(g.globs, m)
 	}
 	return g, nil
 }
 
 // Match reports whether one of the patterns matches the whole name.
 func (g Globs) Match(name string) bool {
-	for _, one := range g.globs {
-		if one.match(name) != one.not {
+	for _, m := range g.globs {
+		if m.match(name) != m.negated {
 			return true
 		}
 	}
@@ -85,11 +85,11 @@ func (g Globs) MatchAny(names []string) bool {
 	return false
 }
 
-// Below reports whether a name below a directory may match: one that begins with dir and a slash.
-// It may report true although !(...) excludes all such names.
+// Below reports whether a name that begins with dir and a slash may match. It may report true
+// although !(...) excludes all such names.
 func (g Globs) Below(dir string) bool {
-	for _, one := range g.globs {
-		if one.not || one.program.below(dir+"/") {
+	for _, m := range g.globs {
+		if m.negated || m.program.mayMatchBelow(dir+"/") {
 			return true
 		}
 	}
@@ -108,8 +108,8 @@ func Check(pattern string) error {
 // Start returns the text of a pattern before its first special character, and whether that is the
 // whole pattern. Every match begins with that text, except for a slash before **.
 func Start(pattern string) (text string, all bool) {
-	seq, _, not, err := read(pattern)
-	if err != nil || not {
+	seq, _, negated, err := parsePattern(pattern)
+	if err != nil || negated {
 		return "", false
 	}
 	var b strings.Builder
@@ -122,37 +122,38 @@ func Start(pattern string) (text string, all bool) {
 	return b.String(), true
 }
 
-// read parses a pattern without its leading ! marks. not reports whether they negate it.
-func read(pattern string) (seq []node, plain string, not bool, err error) {
+// parsePattern parses a pattern without its leading ! marks. negated reports whether they negate the
+// pattern.
+func parsePattern(pattern string) (seq []node, plain string, negated bool, err error) {
 	if len(pattern) > maxPattern {
 		return nil, "", false, errTooLong
 	}
 	for strings.HasPrefix(pattern, "!") && !strings.HasPrefix(pattern, "!(") {
-		not = !not
+		negated = !negated
 		pattern = pattern[1:]
 	}
 	p := &parser{text: pattern}
-	seq, err = p.seq(0)
-	return seq, pattern, not, err
+	seq, err = p.readSequence(0)
+	return seq, pattern, negated, err
 }
 
-// compile compiles one pattern. A leading ! inverts it.
+// compile compiles one pattern.
 func compile(c Case, pattern string) (*matcher, error) {
-	seq, plain, not, err := read(pattern)
+	seq, plain, negated, err := parsePattern(pattern)
 	if err != nil {
 		return nil, err
 	}
 	seq = resolveStars(seq, true, true)
-	g := &matcher{text: plain, fold: c, not: not}
+	g := &matcher{text: plain, fold: c, negated: negated}
 	for _, n := range seq {
 		if n.op != opRune || n.r < 0 || n.r >= 0x80 {
 			break
 		}
-		g.start += string(n.r)
+		g.prefix += string(n.r)
 	}
-	g.literal = len(g.start) == len(seq)
+	g.literal = len(g.prefix) == len(seq)
 
-	g.program, err = build(seq, c)
+	g.program, err = buildProgram(seq, c)
 	return g, err
 }
 
@@ -160,17 +161,17 @@ func compile(c Case, pattern string) (*matcher, error) {
 func (g *matcher) match(name string) bool {
 	// A name that equals the text of the pattern always matches, as (old) does. Most names differ in
 	// their first characters, so compare these first.
-	for i := 0; i < len(g.start); i++ {
+	for i := 0; i < len(g.prefix); i++ {
 		switch {
 		case i == len(name):
 			return name == g.text
 		case name[i] >= 0x80 && g.fold == Fold:
 			return g.program.match(name) // for example the Kelvin sign, which folds to k
-		case name[i] != g.start[i] && (g.fold == Exact || lowerByte(name[i]) != lowerByte(g.start[i])):
+		case name[i] != g.prefix[i] && (g.fold == Exact || lowerByte(name[i]) != lowerByte(g.prefix[i])):
 			return name == g.text
 		}
 	}
-	if g.literal && len(name) == len(g.start) {
+	if g.literal && len(name) == len(g.prefix) {
 		return true
 	}
 

@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/glob/globtest"
 )
 
-func TestGlob_matchesTheTableOfExamples(t *testing.T) {
+func TestGlob_matchesTheNamesOfEachExample(t *testing.T) {
 	t.Parallel()
 	for _, row := range globtest.Rows() {
 		g, err := Compile(Exact, row.Pattern)

@@ -16,8 +16,8 @@ func resolveStars(seq []node, left, right bool) []node {
 	var out []node
 	for i := 0; i < len(seq); i++ {
 		n := seq[i]
-		begins := i == 0 && left || i > 0 && seq[i-1].slash()
-		ends := i == len(seq)-1 && right || i+1 < len(seq) && seq[i+1].slash()
+		begins := i == 0 && left || i > 0 && seq[i-1].isSlash()
+		ends := i == len(seq)-1 && right || i+1 < len(seq) && seq[i+1].isSlash()
 
 		switch {
 		case n.op == opGroup:
@@ -34,10 +34,10 @@ func resolveStars(seq []node, left, right bool) []node {
 		case i+1 < len(seq):
 			n = optional(node{op: opAll}, seq[i+1])
 			i++
-			for i+2 < len(seq) && seq[i+1].op == opStars && seq[i+2].slash() {
+			for i+2 < len(seq) && seq[i+1].op == opStars && seq[i+2].isSlash() {
 				i += 2 // **/**/ means the same as **/
 			}
-		case len(out) > 0 && out[len(out)-1].slash():
+		case len(out) > 0 && out[len(out)-1].isSlash():
 			slash := out[len(out)-1]
 			out, n = out[:len(out)-1], optional(slash, node{op: opAll})
 		default:
@@ -59,8 +59,8 @@ func pushSlashes(seq []node) []node {
 			if n.rep == '?' {
 				n.rep, n.alts = '@', append(n.alts[:len(n.alts):len(n.alts)], nil)
 			}
-			before := len(out) > 0 && out[len(out)-1].slash() && n.starsAtEdge(func(alt []node) int { return 0 })
-			after := i+1 < len(seq) && seq[i+1].slash() && n.starsAtEdge(func(alt []node) int { return len(alt) - 1 })
+			before := len(out) > 0 && out[len(out)-1].isSlash() && n.starsAtEdge(func(alt []node) int { return 0 })
+			after := i+1 < len(seq) && seq[i+1].isSlash() && n.starsAtEdge(func(alt []node) int { return len(alt) - 1 })
 
 			alts := make([][]node, len(n.alts))
 			for j, alt := range n.alts {
@@ -100,7 +100,7 @@ func (n *node) starsAtEdge(at func(alt []node) int) bool {
 	return false
 }
 
-func (n *node) slash() bool { return n.op == opRune && n.r == '/' }
+func (n *node) isSlash() bool { return n.op == opRune && n.r == '/' }
 
 // optional returns a group that matches the nodes or nothing.
 func optional(seq ...node) node { return node{op: opGroup, rep: '?', alts: [][]node{seq}} }

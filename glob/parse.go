@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// extension matches a file extension after !(*.d). It then belongs to the excluded name.
+// extension matches a file extension after !(*.d). Such an extension belongs to the excluded name.
 var extension = regexp.MustCompile(`^\.[^\\/.]+$`)
 
 const (
@@ -20,15 +20,15 @@ const (
 )
 
 var (
-	errClass   = errors.New("a [ has no ]")
-	errBrace   = errors.New("a { has no }")
-	errParen   = errors.New("a group has no )")
-	errRange   = fmt.Errorf("a range has more than %d members", maxRange)
-	errTurned  = errors.New("a range of a class ends before it begins")
-	errEscape  = errors.New("a backslash stands at the end")
-	errTooLong = fmt.Errorf("it is longer than %d bytes", maxPattern)
-	errTooDeep = fmt.Errorf("its groups are nested more than %d deep", maxDepth)
-	errTooBig  = errors.New("its groups and ranges are too large together")
+	errNoClassEnd    = errors.New("a [ has no ]")
+	errNoBraceEnd    = errors.New("a { has no }")
+	errNoGroupEnd    = errors.New("a group has no )")
+	errLongRange     = fmt.Errorf("a range has more than %d members", maxRange)
+	errReversedRange = errors.New("a range of a class ends before it begins")
+	errLastBackslash = errors.New("a backslash stands at the end")
+	errTooLong       = fmt.Errorf("it is longer than %d bytes", maxPattern)
+	errTooDeep       = fmt.Errorf("its groups are nested more than %d deep", maxDepth)
+	errTooLarge      = errors.New("its groups and ranges are too large together")
 )
 
 type op uint8
@@ -39,14 +39,14 @@ const (
 	opClass           // one character of a class
 	opStar            // any text without a slash
 	opAll             // any text
-	opStars           // **, before lower replaces it
-	opGroup           // alts, repeated as rep says
+	opStars           // **, before resolveStars replaces it
+	opGroup           // one of alts, repeated as rep says
 )
 
-// node is an element of a pattern.
+// node is an element of a parsed pattern.
 type node struct {
 	op    op
-	r     rune // negative for a byte that is not UTF-8
+	r     rune // for opRune: the character; negative for a byte that is not UTF-8
 	class *class
 	alts  [][]node
 	rep   byte   // for opGroup: @ once, ? at most once, * + any number, ! none
@@ -57,28 +57,28 @@ type node struct {
 
 // class is a set of characters.
 type class struct {
-	not    bool
-	ranges [][2]rune
+	negated bool
+	ranges  [][2]rune
 }
 
 // parser reads a pattern from left to right.
 type parser struct {
-	text  string
-	pos   int // offset of the next byte
-	depth int // nesting of groups
-	spans int // members of ranges so far
+	text    string
+	pos     int // offset of the next byte
+	depth   int // nesting of groups
+	members int // members of ranges so far
 }
 
-// seq reads nodes up to the end of an alternative, and stops before the character that ends it.
+// readSequence reads nodes up to the end of an alternative, and stops before the character that ends it.
 // closing is the character that closes the group; 0 means the end of the pattern.
-func (p *parser) seq(closing byte) ([]node, error) {
+func (p *parser) readSequence(closing byte) ([]node, error) {
 	var seq []node
 	for p.pos < len(p.text) {
 		c := p.text[p.pos]
 		if closing != 0 && (c == closing || c == ',' && closing == '}' || c == '|' && closing == ')') {
 			return seq, nil
 		}
-		nodes, err := p.next()
+		nodes, err := p.readElement()
 		if err != nil {
 			return nil, err
 		}
@@ -87,43 +87,43 @@ func (p *parser) seq(closing byte) ([]node, error) {
 
 	switch closing {
 	case '}':
-		return nil, errBrace
+		return nil, errNoBraceEnd
 	case ')':
-		return nil, errParen
+		return nil, errNoGroupEnd
 	}
 	return seq, nil
 }
 
-// next reads one element.
-func (p *parser) next() ([]node, error) {
+// readElement reads one element, for example a character, a class or a group.
+func (p *parser) readElement() ([]node, error) {
 	c, rest := p.text[p.pos], p.text[p.pos:]
 	if len(rest) > 1 && rest[1] == '(' && strings.IndexByte("@?*+!", c) >= 0 {
 		p.pos++
-		return p.group(c)
+		return p.readGroup(c)
 	}
 
 	switch {
-	case c == '(' && p.choice():
-		return p.group('@')
+	case c == '(' && p.hasAlternatives():
+		return p.readGroup('@')
 	case c == '{':
-		return p.brace()
+		return p.readBrace()
 	case c == '[':
-		return p.class()
+		return p.readClass()
 	case c == '?':
 		p.pos++
 		return []node{{op: opAny}}, nil
 	case c == '*':
-		return p.stars(), nil
+		return p.readStars(), nil
 	case c == '\\':
 		if p.pos++; p.pos == len(p.text) {
-			return nil, errEscape
+			return nil, errLastBackslash
 		}
 	}
-	return []node{{op: opRune, r: p.rune()}}, nil
+	return []node{{op: opRune, r: p.readRune()}}, nil
 }
 
-// rune reads a character. A byte that is not UTF-8 becomes a negative number.
-func (p *parser) rune() rune {
+// readRune reads a character. A byte that is not UTF-8 becomes a negative number.
+func (p *parser) readRune() rune {
 	r, size := decode(p.text[p.pos:])
 	p.pos += size
 	return r
@@ -139,8 +139,8 @@ func decode(s string) (r rune, size int) {
 	return r, size
 }
 
-// stars reads * or **. ** only has its special meaning between slashes; lower decides that.
-func (p *parser) stars() []node {
+// readStars reads * or **. ** only has its special meaning between slashes; resolveStars decides that.
+func (p *parser) readStars() []node {
 	from := p.pos
 	for p.pos < len(p.text) && p.text[p.pos] == '*' && !strings.HasPrefix(p.text[p.pos:], "*(") {
 		p.pos++
@@ -151,10 +151,10 @@ func (p *parser) stars() []node {
 	return []node{{op: opStar}}
 }
 
-// choice reports whether the parenthesis at pos has several patterns. Without a bar it is part of a
-// name, as in "app (old)".
-func (p *parser) choice() bool {
-	depth, bar := 0, false
+// hasAlternatives reports whether the parenthesis at pos contains several patterns. Without a bar it
+// is part of a name, as in "app (old)".
+func (p *parser) hasAlternatives() bool {
+	depth, hasBar := 0, false
 	for i := p.pos; i < len(p.text); i++ {
 		switch p.text[i] {
 		case '\\':
@@ -162,21 +162,21 @@ func (p *parser) choice() bool {
 		case '(':
 			depth++
 		case '|':
-			bar = bar || depth == 1
+			hasBar = hasBar || depth == 1
 		case ')':
 			if depth--; depth == 0 {
-				return bar
+				return hasBar
 			}
 		}
 	}
 	return false
 }
 
-// group reads (a|b). rep says how often it may repeat.
-func (p *parser) group(rep byte) ([]node, error) {
+// readGroup reads (a|b). rep says how often it may repeat.
+func (p *parser) readGroup(rep byte) ([]node, error) {
 	p.pos++
 	from := p.pos
-	alts, err := p.alternatives(')')
+	alts, err := p.readAlternatives(')')
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (p *parser) group(rep byte) ([]node, error) {
 		n.inner, n.next = p.text[from:p.pos-1], p.text[p.pos:]
 		if extension.MatchString(n.next) {
 			rest := &parser{text: n.next, depth: p.depth + 1}
-			if n.after, err = rest.seq(0); err != nil {
+			if n.after, err = rest.readSequence(0); err != nil {
 				return nil, err
 			}
 		}
@@ -193,8 +193,8 @@ func (p *parser) group(rep byte) ([]node, error) {
 	return []node{n}, nil
 }
 
-// alternatives reads the patterns of a group and the byte that closes it.
-func (p *parser) alternatives(closing byte) (alts [][]node, err error) {
+// readAlternatives reads the patterns of a group and the byte that closes it.
+func (p *parser) readAlternatives(closing byte) (alts [][]node, err error) {
 	// Each nested group is a call, and the stack is limited.
 	if p.depth++; p.depth > maxDepth {
 		return nil, errTooDeep
@@ -202,7 +202,7 @@ func (p *parser) alternatives(closing byte) (alts [][]node, err error) {
 	defer func() { p.depth-- }()
 
 	for {
-		alt, err := p.seq(closing)
+		alt, err := p.readSequence(closing)
 		if err != nil {
 			return nil, err
 		}
@@ -214,25 +214,25 @@ func (p *parser) alternatives(closing byte) (alts [][]node, err error) {
 	}
 }
 
-// brace reads {a,b}, {1..9} or {a..e}.
-func (p *parser) brace() ([]node, error) {
+// readBrace reads {a,b}, {1..9} or {a..e}.
+func (p *parser) readBrace() ([]node, error) {
 	p.pos++
 	if end := strings.IndexByte(p.text[p.pos:], '}'); end > 0 {
-		members, ok, err := span(p.text[p.pos : p.pos+end])
-		if p.spans += len(members); p.spans > maxMembers {
-			return nil, errTooBig
+		members, ok, err := rangeMembers(p.text[p.pos : p.pos+end])
+		if p.members += len(members); p.members > maxMembers {
+			return nil, errTooLarge
 		}
 		if ok || err != nil {
 			p.pos += end + 1
 			return []node{{op: opGroup, rep: '@', alts: members}}, err
 		}
 	}
-	alts, err := p.alternatives('}')
+	alts, err := p.readAlternatives('}')
 	return []node{{op: opGroup, rep: '@', alts: alts}}, err
 }
 
-// span returns the members of 1..9, 01..10, 1..9..2 or a..e, in either order.
-func span(text string) (members [][]node, ok bool, err error) {
+// rangeMembers returns the members of 1..9, 01..10, 1..9..2 or a..e, in either order.
+func rangeMembers(text string) (members [][]node, ok bool, err error) {
 	parts := strings.Split(text, "..")
 	if len(parts) < 2 || len(parts) > 3 {
 		return nil, false, nil
@@ -248,26 +248,26 @@ func span(text string) (members [][]node, ok bool, err error) {
 
 	low, err1 := strconv.Atoi(parts[0])
 	high, err2 := strconv.Atoi(parts[1])
-	show := func(n int) string { return fmt.Sprintf("%0*d", padding(parts[0], parts[1]), n) }
+	format := func(n int) string { return fmt.Sprintf("%0*d", padding(parts[0], parts[1]), n) }
 	if err1 != nil || err2 != nil || len(parts[0]) > 9 || len(parts[1]) > 9 {
 		a, b := []rune(parts[0]), []rune(parts[1])
 		if len(a) != 1 || len(b) != 1 {
 			return nil, false, nil
 		}
 		low, high = int(a[0]), int(b[0])
-		show = func(n int) string { return string(rune(n)) }
+		format = func(n int) string { return string(rune(n)) }
 	}
 
 	// The step counts from the first member, even if that is the larger.
 	count := max(high-low, low-high)/step + 1
 	if count > maxRange {
-		return nil, false, errRange
+		return nil, false, errLongRange
 	}
 	if high < low {
 		step = -step
 	}
 	for i := range count {
-		members = append(members, literal(show(low+i*step)))
+		members = append(members, literalNodes(format(low+i*step)))
 	}
 	return members, true, nil
 }
@@ -282,8 +282,8 @@ func padding(a, b string) int {
 	return 0
 }
 
-// literal returns the nodes that match a text exactly.
-func literal(text string) (seq []node) {
+// literalNodes returns the nodes that match a text exactly.
+func literalNodes(text string) (seq []node) {
 	for text != "" {
 		r, size := decode(text)
 		seq = append(seq, node{op: opRune, r: r})
@@ -292,12 +292,12 @@ func literal(text string) (seq []node) {
 	return seq
 }
 
-// class reads [a-c]. As in a shell, a ] right after the [ is a member.
-func (p *parser) class() ([]node, error) {
+// readClass reads [a-c]. As in a shell, a ] right after the [ is a member.
+func (p *parser) readClass() ([]node, error) {
 	p.pos++
 	c := &class{}
 	if p.pos < len(p.text) && (p.text[p.pos] == '!' || p.text[p.pos] == '^') {
-		c.not = true
+		c.negated = true
 		p.pos++
 	}
 
@@ -305,7 +305,7 @@ func (p *parser) class() ([]node, error) {
 		rest := p.text[p.pos:]
 		switch {
 		case rest == "":
-			return nil, errClass
+			return nil, errNoClassEnd
 		case rest[0] == ']' && !first:
 			p.pos++
 			return []node{{op: opClass, class: c}}, nil
@@ -318,32 +318,32 @@ func (p *parser) class() ([]node, error) {
 			}
 		}
 
-		low, err := p.member()
+		low, err := p.readMember()
 		if err != nil {
 			return nil, err
 		}
 		high := low
 		if rest := p.text[p.pos:]; len(rest) > 1 && rest[0] == '-' && rest[1] != ']' {
 			p.pos++
-			if high, err = p.member(); err != nil {
+			if high, err = p.readMember(); err != nil {
 				return nil, err
 			}
 		}
 		if high < low {
-			return nil, errTurned
+			return nil, errReversedRange
 		}
 		c.ranges = append(c.ranges, [2]rune{low, high})
 	}
 }
 
-// member reads a character of a class.
-func (p *parser) member() (rune, error) {
+// readMember reads a character of a class.
+func (p *parser) readMember() (rune, error) {
 	if p.text[p.pos] == '\\' {
 		if p.pos++; p.pos == len(p.text) {
-			return 0, errClass
+			return 0, errNoClassEnd
 		}
 	}
-	return p.rune(), nil
+	return p.readRune(), nil
 }
 
 // namedClasses are the classes with names, such as [:digit:].

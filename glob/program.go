@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// maxProgram is the greatest number of steps in a pattern.
+// maxProgram is the maximum number of steps in a pattern.
 const maxProgram = 25_000
 
 // program is a pattern as a nondeterministic automaton. It runs from the end of a name to its
@@ -20,11 +20,11 @@ type program struct {
 type kind uint8
 
 const (
-	done  kind = iota // matches here
-	atEnd             // matches at the end of the name
-	char              // matches a character of set, then x
-	fork              // matches x or y
-	none              // matches x, but not the program subs[y]
+	stepMatch   kind = iota // matches here
+	stepEnd                 // matches at the end of the name
+	stepChar                // matches a character of set, then step x
+	stepFork                // matches step x or step y
+	stepExclude             // matches step x, if the program subs[y] does not match
 )
 
 type step struct {
@@ -41,115 +41,112 @@ type builder struct {
 	size *int // steps of all programs of the pattern
 }
 
-// build returns the program of a pattern.
-func build(seq []node, c Case) (*program, error) {
+// buildProgram returns the program of a pattern.
+func buildProgram(seq []node, c Case) (*program, error) {
 	size := 0
 	b := &builder{p: &program{}, fold: c, size: &size}
-	b.p.entry = b.seq(seq, b.add(step{kind: atEnd}))
+	b.p.entry = b.addSequence(seq, b.addStep(step{kind: stepEnd}))
 	if size > maxProgram {
-		return nil, errTooBig
+		return nil, errTooLarge
 	}
 	return b.p, nil
 }
 
-// add adds a step and returns its number.
-
-// add appends a step and returns its number.
-func (b *builder) add(s step) int {
+// addStep appends a step and returns its number.
+func (b *builder) addStep(s step) int {
 	if *b.size++; *b.size > maxProgram {
-		return 0 // build then returns an error
+		return 0 // buildProgram then returns an error
 	}
 	b.p.code = append(b.p.code, s)
 	return len(b.p.code) - 1
 }
 
-// seq adds a sequence of nodes, then next, from the end to the start. It returns the first step.
-
-func (b *builder) seq(seq []node, next int) int {
+// addSequence adds a sequence of nodes, then next, from the end to the start. It returns the first step.
+func (b *builder) addSequence(seq []node, next int) int {
 	for i := len(seq) - 1; i >= 0; i-- {
-		next = b.node(&seq[i], next)
+		next = b.addNode(&seq[i], next)
 	}
 	return next
 }
 
-// node adds a node, then next. It returns the first step.
-func (b *builder) node(n *node, next int) int {
+// addNode adds a node, then next. It returns the first step.
+func (b *builder) addNode(n *node, next int) int {
 	switch n.op {
 	case opRune:
-		return b.add(step{kind: char, set: b.exactly(n.r), x: next})
+		return b.addStep(step{kind: stepChar, set: b.exactly(n.r), x: next})
 	case opAny:
-		return b.add(step{kind: char, set: noSlash, x: next})
+		return b.addStep(step{kind: stepChar, set: noSlash, x: next})
 	case opClass:
-		return b.add(step{kind: char, set: b.memberOf(n.class), x: next})
+		return b.addStep(step{kind: stepChar, set: b.memberOf(n.class), x: next})
 	case opStar, opStars:
-		return b.text(noSlash, next)
+		return b.addRepeated(noSlash, next)
 	case opAll:
-		return b.text(anything, next)
+		return b.addRepeated(anything, next)
 	}
-	return b.group(n, next)
+	return b.addGroup(n, next)
 }
 
-// loop adds a body that repeats, then next. It returns the entry for any number of repetitions and
+// addLoop adds a body that repeats, then next. It returns the entry for any number of repetitions and
 // the entry for at least one.
-func (b *builder) loop(next int, body func(again int) int) (any, least int) {
-	any = b.add(step{kind: fork, x: next, y: next})
+func (b *builder) addLoop(next int, body func(again int) int) (any, least int) {
+	any = b.addStep(step{kind: stepFork, x: next, y: next})
 	least = body(any)
 	b.p.code[any].y = least
 	return any, least
 }
 
-// text adds any number of characters of a set.
-func (b *builder) text(set func(rune) bool, next int) int {
-	any, _ := b.loop(next, func(again int) int { return b.add(step{kind: char, set: set, x: again}) })
+// addRepeated adds any number of characters of a set, then next. It returns the first step.
+func (b *builder) addRepeated(set func(rune) bool, next int) int {
+	any, _ := b.addLoop(next, func(again int) int { return b.addStep(step{kind: stepChar, set: set, x: again}) })
 	return any
 }
 
-// group adds a group with its repetition, then next. It returns the first step.
-func (b *builder) group(n *node, next int) int {
+// addGroup adds a group with its repetition, then next. It returns the first step.
+func (b *builder) addGroup(n *node, next int) int {
 	alts := func(next int) int {
-		first := b.seq(n.alts[0], next)
+		first := b.addSequence(n.alts[0], next)
 		for _, alt := range n.alts[1:] {
-			first = b.add(step{kind: fork, x: first, y: b.seq(alt, next)})
+			first = b.addStep(step{kind: stepFork, x: first, y: b.addSequence(alt, next)})
 		}
 		return first
 	}
 
 	switch n.rep {
 	case '?':
-		return b.add(step{kind: fork, x: alts(next), y: next})
+		return b.addStep(step{kind: stepFork, x: alts(next), y: next})
 	case '*', '+':
-		any, least := b.loop(next, alts)
+		any, least := b.addLoop(next, alts)
 		if n.rep == '+' {
 			return least
 		}
 		return any
 	case '!':
-		return b.without(n, next)
+		return b.addExclusion(n, next)
 	}
 	return alts(next)
 }
 
-// without adds !(a|b): the text from here on must not be one of them. If the pattern goes on, it
-// must not begin with one of them.
-func (b *builder) without(n *node, next int) int {
-	end, text, follow := done, node{op: opStar}, []node(nil)
+// addExclusion adds !(a|b), then next: the text from here on must not be one of the alternatives. If
+// the pattern continues, the text must not begin with one of them. It returns the first step.
+func (b *builder) addExclusion(n *node, next int) int {
+	end, text, follow := stepMatch, node{op: opStar}, []node(nil)
 	if strings.Trim(n.next, ")") == "" {
-		end = atEnd
+		end = stepEnd
 	}
 	if len(n.inner) > 1 && strings.Contains(n.inner, "/") {
-		end, text = atEnd, node{op: opAll}
+		end, text = stepEnd, node{op: opAll}
 	}
 	if strings.Contains(n.inner, "*") && n.after != nil {
-		end = done
+		end = stepMatch
 		follow = n.after
 	}
 
 	sub := &builder{p: &program{}, fold: b.fold, size: b.size}
 	alts := node{op: opGroup, rep: '@', alts: n.alts}
-	sub.p.entry = sub.node(&alts, sub.seq(follow, sub.add(step{kind: end})))
+	sub.p.entry = sub.addNode(&alts, sub.addSequence(follow, sub.addStep(step{kind: end})))
 	b.p.subs = append(b.p.subs, sub.p)
 	y := len(b.p.subs) - 1
-	return b.add(step{kind: none, x: b.node(&text, next), y: y})
+	return b.addStep(step{kind: stepExclude, x: b.addNode(&text, next), y: y})
 }
 
 func noSlash(r rune) bool  { return r != '/' }
@@ -174,7 +171,7 @@ func (b *builder) memberOf(c *class) func(rune) bool {
 	}
 	return func(r rune) bool {
 		found := member(r) || b.fold == Fold && anyOtherCase(r, member)
-		return found != c.not && r != '/'
+		return found != c.negated && r != '/'
 	}
 }
 
@@ -193,26 +190,26 @@ func anyOtherCase(r rune, f func(rune) bool) bool {
 
 // match reports whether the program matches the whole name.
 func (p *program) match(name string) bool {
-	s, runes := p.state(), runesOf(name)
+	s, runes := p.newState(), runesOf(name)
 	for i := len(runes); i >= 0; i-- {
 		if i == len(runes) {
-			s.back(0, true)
+			s.moveBack(0, true)
 		} else {
-			s.back(runes[i], false)
+			s.moveBack(runes[i], false)
 		}
 	}
 	return s.here[p.entry]
 }
 
-// below reports whether the program matches some name that begins with text.
-func (p *program) below(text string) bool {
-	s, runes := p.state(), runesOf(text)
+// mayMatchBelow reports whether the program matches some name that begins with text.
+func (p *program) mayMatchBelow(text string) bool {
+	s, runes := p.newState(), runesOf(text)
 	s.subs, s.open = nil, true
 	for i := range s.here {
 		s.here[i] = true // anything may follow the text
 	}
 	for i := len(runes) - 1; i >= 0; i-- {
-		s.back(runes[i], false)
+		s.moveBack(runes[i], false)
 	}
 	return s.here[p.entry]
 }
@@ -236,18 +233,19 @@ type state struct {
 	open         bool // the end of the name is not known, so !(...) excludes nothing
 }
 
-func (p *program) state() *state {
+func (p *program) newState() *state {
 	s := &state{p: p, here: make([]bool, len(p.code)), behind: make([]bool, len(p.code))}
 	for _, sub := range p.subs {
-		s.subs = append(s.subs, sub.state())
+		s.subs = append(s.subs, sub.newState())
 	}
 	return s
 }
 
-// back moves one character towards the beginning, over r.
-func (s *state) back(r rune, last bool) {
+// moveBack moves the position one character towards the beginning of the name, over r. If atEnd is
+// set, it sets the position to the end of the name instead.
+func (s *state) moveBack(r rune, atEnd bool) {
 	for _, sub := range s.subs {
-		sub.back(r, last)
+		sub.moveBack(r, atEnd)
 	}
 	s.here, s.behind = s.behind, s.here
 
@@ -255,28 +253,28 @@ func (s *state) back(r rune, last bool) {
 	// except for the end of a loop: each nested loop needs one more pass.
 	for i := range s.p.code {
 		step := &s.p.code[i]
-		s.here[i] = step.kind == char && !last && s.behind[step.x] && step.set(r)
+		s.here[i] = step.kind == stepChar && !atEnd && s.behind[step.x] && step.set(r)
 	}
 	for changed := true; changed; {
 		changed = false
 		for i := range s.p.code {
-			if !s.here[i] && s.leads(&s.p.code[i], last) {
+			if !s.here[i] && s.leadsToMatch(&s.p.code[i], atEnd) {
 				s.here[i], changed = true, true
 			}
 		}
 	}
 }
 
-// leads reports whether a step that consumes no character leads to a match from here.
-func (s *state) leads(step *step, last bool) bool {
+// leadsToMatch reports whether a step that consumes no character leads to a match from here.
+func (s *state) leadsToMatch(step *step, atEnd bool) bool {
 	switch step.kind {
-	case done:
+	case stepMatch:
 		return true
-	case atEnd:
-		return last
-	case fork:
+	case stepEnd:
+		return atEnd
+	case stepFork:
 		return s.here[step.x] || s.here[step.y]
-	case none:
+	case stepExclude:
 		return s.here[step.x] && (s.open || !s.subs[step.y].here[s.p.subs[step.y].entry])
 	}
 	return false

@@ -23,7 +23,7 @@ func (s *Set) AcquireGroups(groups []*Group) (v *View, missing []Part) {
 func (s *Set) addGroup(v *View, g *Group) (missing []Part) {
 	first := g.Parts[0]
 	e, sym := s.files[fileKey{first.Shard, KindShard}], s.files[fileKey{first.Symbols, KindSymbols}]
-	// Without the shard or its symbols no part can be searched.
+	// Without the shard or its symbols the view can read none of the parts.
 	if s.closed || e == nil || sym == nil && !first.Symbols.IsZero() {
 		return g.Parts
 	}
@@ -41,7 +41,7 @@ func (s *Set) addGroup(v *View, g *Group) (missing []Part) {
 
 	if len(missing) > 0 {
 		m.group = nil // without all parts, the result must not be cached as that of the group
-		m.parts, m.dead = withDeadFiles(g.Parts, m.dead)
+		m.parts, m.dead = partsWithDeadFiles(g.Parts, m.dead)
 		if len(m.parts) == 0 {
 			return missing
 		}
@@ -51,15 +51,15 @@ func (s *Set) addGroup(v *View, g *Group) (missing []Part) {
 	return missing
 }
 
-// withDeadFiles returns the parts that have no .dead file, or whose .dead file is in the set, with
+// partsWithDeadFiles returns the parts that present no .dead file, or whose .dead file is in the set, with
 // the entries of these files.
-func withDeadFiles(parts []Part, dead []*entry) (have []Part, haveDead []*entry) {
+func partsWithDeadFiles(parts []Part, dead []*entry) (present []Part, presentDead []*entry) {
 	for i, p := range parts {
 		if p.Dead.IsZero() || dead[i] != nil {
-			have, haveDead = append(have, p), append(haveDead, dead[i])
+			present, presentDead = append(present, p), append(presentDead, dead[i])
 		}
 	}
-	return have, haveDead
+	return present, presentDead
 }
 
 // addMember adds a member to a view, and counts a reference to each of its files, so that they stay

@@ -100,8 +100,8 @@ func bestSpans(spans []match.Span, lines []bestLine, n int) []match.Span {
 
 	var best []match.Span
 	for _, l := range heaviest {
-		taken := min(l.end-l.first, n-len(best))
-		best = append(best, spans[l.first:l.first+taken]...)
+		count := min(l.end-l.first, n-len(best))
+		best = append(best, spans[l.first:l.first+count]...)
 		if len(best) == n {
 			break
 		}
@@ -114,13 +114,13 @@ func bestSpans(spans []match.Span, lines []bestLine, n int) []match.Span {
 // setWeights sets the weight of each chunk to that of its heaviest line. chunks, spans and lines
 // must be in the order of the file.
 func setWeights(chunks []Chunk, spans []match.Span, lines []bestLine) {
-	at := 0 // index of the line that contains the present range
+	line := 0 // index of the line that contains the present range
 	for i := range chunks {
 		for _, r := range chunks[i].Ranges {
-			for spans[lines[at].end-1].Start < int(r.Start.Offset) {
-				at++
+			for spans[lines[line].end-1].Start < int(r.Start.Offset) {
+				line++
 			}
-			chunks[i].Weight = max(chunks[i].Weight, lines[at].weight)
+			chunks[i].Weight = max(chunks[i].Weight, lines[line].weight)
 		}
 	}
 }

@@ -10,7 +10,7 @@ func newDocSet(documents int) docSet { return make(docSet, (documents+63)/64) }
 func (d docSet) add(i int)      { d[i>>6] |= 1 << (i & 63) }
 func (d docSet) has(i int) bool { return d == nil || d[i>>6]&(1<<(i&63)) != 0 }
 
-// and returns the intersection. It may change d, and may share o.
+// and returns the intersection. It may change d. The result may share memory with d or o.
 func (d docSet) and(o docSet) docSet {
 	if d == nil {
 		return o
@@ -53,7 +53,7 @@ func (d docSet) not(documents int) docSet {
 	return out
 }
 
-// next returns the least member that is at least i, or -1.
+// next returns the least member that is at least i, or -1, in a shard with that many documents.
 func (d docSet) next(i, documents int) int {
 	if d == nil {
 		if i < documents {

@@ -17,7 +17,7 @@ type bound struct {
 	nodes []boundNode         // by node.slot
 	names []*nameSet          // by pattern; for opName
 	units [][]*trigram.Bitmap // by pattern of opContent, then by segment: candidate units; nil means none
-	syms  []*symbolHits       // by pattern; for opSymbol
+	syms  []*symbolHits       // by pattern; for opSymbol: the names in which it matches
 	hasCR []bool              // by segment: its text has a "\r"; nil if no pattern depends on line ends
 
 	skipColumns   bool   // upper and lower must not read columns: any condition on a column may hold
@@ -47,8 +47,8 @@ type scratch struct {
 	spare []*trigram.Bitmap // free bitmaps
 }
 
-// keepBitmaps is how many spare bitmaps, of 8 KiB each, go to the next search.
-const keepBitmaps = 32
+// maxSpareBitmaps is how many spare bitmaps, of 8 KiB each, go to the next search.
+const maxSpareBitmaps = 32
 
 // bitmap returns a bitmap with arbitrary content.
 func (s *scratch) bitmap() *trigram.Bitmap {
@@ -60,9 +60,10 @@ func (s *scratch) bitmap() *trigram.Bitmap {
 	return new(trigram.Bitmap)
 }
 
-// bind applies a plan to a member: it finds the documents that may match. It uses the cheapest data
-// first: the lists of repositories, revisions and languages of the shard, then the postings. The
-// columns (paths and languages of occurrences) come last, and only for the documents that are left.
+// bind applies a plan to a member: it finds the documents that may match, those that define a word
+// of the query first. It reads the cheapest data first: the lists of repositories, revisions and
+// languages of the shard, then the postings. It reads the columns (paths and languages of
+// occurrences) last, and only for the documents that are left.
 func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 	b := &bound{p: p, m: m, s: m.sh}
 	if b.s.m.documents == 0 {
@@ -81,8 +82,8 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 		return nil, err
 	}
 
-	alive, few := m.alive()
-	if few {
+	alive, isMinority := m.alive()
+	if isMinority {
 		b.within = alive
 	}
 	if len(p.contents) > 0 {
@@ -91,7 +92,7 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 		}
 	}
 
-	// Read the columns of the documents that are left, unless the step before has not skipped any.
+	// Read the columns of the documents that are left, unless searchPostings skipped no column.
 	filter := b.within
 	if len(p.contents) == 0 || b.skippedColumn {
 		upper, err := b.upper(p.root)
@@ -100,7 +101,7 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 		}
 		filter = upper.and(filter)
 	}
-	if !few {
+	if !isMinority {
 		filter = filter.and(alive)
 	}
 	if p.untagged {
@@ -141,7 +142,8 @@ func (b *bound) searchPostings(scratch *scratch) error {
 	return err
 }
 
-// findCarriageReturns finds the segments that have a "\r", if a pattern depends on line ends.
+// findCarriageReturns sets b.hasCR, which says which segments have a "\r", if a pattern depends on
+// line ends.
 func (b *bound) findCarriageReturns() error {
 	for _, i := range b.p.contents {
 		if !b.p.patterns[i].m.ReadsLineEnds() {
@@ -249,13 +251,19 @@ func (b *bound) hasManyDocs() bool {
 	return n >= minIndexedPaths
 }
 
+// For how many occurrences of a document scanOccurrences requires a condition.
+const (
+	anyOccurrence  = false
+	allOccurrences = true
+)
+
 // scanOccurrences returns the documents of b.within that have an occurrence for which holds returns
 // true. If all is set, holds must return true for every occurrence.
 func (b *bound) scanOccurrences(holds func(o int) bool, all bool) docSet {
 	documents := b.s.m.documents
 	set := newDocSet(documents)
 	for d := b.within.next(0, documents); d >= 0; d = b.within.next(d+1, documents) {
-		// A true one decides "any", a false one decides "all".
+		// One occurrence for which holds returns another value than all decides.
 		yes := all
 		for o, end := int(b.s.docOccur.At(d)), int(b.s.docOccur.At(d+1)); o < end; o++ {
 			if holds(o) != all {
@@ -279,15 +287,16 @@ func (b *bound) skippedSet() docSet {
 	return set
 }
 
-// hasLang returns a condition for scanOccurrences: the occurrence has the language of the node.
-func (b *bound) hasLang(n *node) func(o int) bool {
+// languageCondition returns a condition for scanOccurrences: the occurrence has the language of the
+// node.
+func (b *bound) languageCondition(n *node) func(o int) bool {
 	langs := b.nodes[n.slot].langs
 	return func(o int) bool { return langs[b.s.occLang.At(o)] }
 }
 
-// hasName returns a condition for scanOccurrences: the path of the occurrence matches the pattern
-// of the node.
-func (b *bound) hasName(n *node) func(o int) bool {
+// pathCondition returns a condition for scanOccurrences: the path of the occurrence matches the
+// pattern of the node.
+func (b *bound) pathCondition(n *node) func(o int) bool {
 	names := b.names[n.pat]
 	return func(o int) bool { return names.matchPath(b.s, b.s.occPath.At(o)) }
 }
@@ -306,13 +315,13 @@ func (b *bound) upper(n *node) (docSet, error) {
 	case opRepos, opRev:
 		return b.upperRepos(n), nil
 
-	// Columns decide, unless they are skipped.
+	// The columns decide, unless the caller skips them.
 	case opLang:
 		if n.name == SkippedLanguage {
 			return b.skippedSet(), nil
 		}
 		if !b.skipColumn() {
-			return b.scanOccurrences(b.hasLang(n), false), nil
+			return b.scanOccurrences(b.languageCondition(n), anyOccurrence), nil
 		}
 	case opName:
 		if b.skipColumn() {
@@ -321,7 +330,7 @@ func (b *bound) upper(n *node) (docSet, error) {
 		if names := b.names[n.pat]; b.hasManyDocs() && names.matchAllPaths(s) {
 			return names.documents(s).and(b.within), nil
 		}
-		return b.scanOccurrences(b.hasName(n), false), nil
+		return b.scanOccurrences(b.pathCondition(n), anyOccurrence), nil
 
 	// Symbols and postings decide.
 	case opSymbol:
@@ -331,7 +340,7 @@ func (b *bound) upper(n *node) (docSet, error) {
 			return b.documentsOf(b.units[n.pat]), nil
 		}
 
-	// These combine the bounds of their members.
+	// Operators combine the bounds of their members.
 	case opNot:
 		lower, err := b.lower(n.subs[0])
 		return lower.not(s.m.documents), err
@@ -391,10 +400,11 @@ func (b *bound) upperRepos(n *node) docSet {
 		i := b.s.occRepo.At(o)
 		r := b.m.repos[i]
 		return r != nil && bits[i]&r.mask(b.s, o) != 0
-	}, false)
+	}, anyOccurrence)
 }
 
-// lower returns documents that certainly satisfy a node, in all of their occurrences and revisions.
+// lower returns documents that certainly satisfy a node, in all of their occurrences and revisions;
+// nil stands for all documents.
 func (b *bound) lower(n *node) (docSet, error) {
 	s := b.s
 	if (n.op == opRepos || n.op == opLang || n.op == opName) && b.skipColumn() {
@@ -413,18 +423,18 @@ func (b *bound) lower(n *node) (docSet, error) {
 		return b.scanOccurrences(func(o int) bool {
 			i := s.occRepo.At(o)
 			return b.m.repos[i] == nil || bits[i] != 0
-		}, true), nil
+		}, allOccurrences), nil
 	case opLang:
-		return b.scanOccurrences(b.hasLang(n), true), nil
+		return b.scanOccurrences(b.languageCondition(n), allOccurrences), nil
 	case opName:
 		if b.hasManyDocs() {
 			b.names[n.pat].matchAllPaths(s)
 		}
-		return b.scanOccurrences(b.hasName(n), true), nil
+		return b.scanOccurrences(b.pathCondition(n), allOccurrences), nil
 	case opSymbol:
 		return b.syms[n.pat].copySet(s.m.documents), nil
 
-	// These combine the bounds of their members.
+	// Operators combine the bounds of their members.
 	case opNot:
 		upper, err := b.upper(n.subs[0])
 		return upper.not(s.m.documents), err
@@ -474,7 +484,7 @@ func (b *bound) searchPattern(pat int, scratch *scratch) error {
 	return nil
 }
 
-// newUnits returns room for the candidates of a pattern, by segment.
+// newUnits returns a list with an empty place for the candidate units of each segment.
 func newUnits(s *shard) []*trigram.Bitmap { return make([]*trigram.Bitmap, len(s.content)) }
 
 // documentsOf returns the documents that own candidate units.
@@ -497,8 +507,8 @@ func (b *bound) documentsOf(units []*trigram.Bitmap) docSet {
 	return set
 }
 
-// loadCandidates sets b.units of a pattern to the result of an earlier search. It returns false if
-// that is not cached.
+// loadCandidates sets b.units of a pattern to the cached result of an earlier search. It returns
+// false if there is none.
 func (b *bound) loadCandidates(pat int, scratch *scratch) bool {
 	rows, ok := b.s.found.get(b.p.patterns[pat].formula)
 	if !ok {
@@ -527,10 +537,11 @@ func (b *bound) loadCandidates(pat int, scratch *scratch) bool {
 }
 
 // storeCandidates caches the n candidate units of a pattern for later searches. It does not cache
-// very many, because setting their bits again would take longer than searching the postings.
+// more than a quarter of maxRows, because setting their bits again would take longer than searching
+// the postings.
 func (b *bound) storeCandidates(pat, n int) {
-	maxRows := max(keepRows, b.s.m.units)
-	if n > maxRows/4 || len(b.p.patterns[pat].text.Pattern) > keepPattern {
+	maxRows := max(maxCachedRows, b.s.m.units)
+	if n > maxRows/4 || len(b.p.patterns[pat].text.Pattern) > maxCachedPatternBytes {
 		return
 	}
 

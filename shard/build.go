@@ -10,7 +10,7 @@ import (
 
 // Build writes the shard files of a source into dir. It writes several files (slices) if there is
 // more text than SliceBytes. It returns one Built for each repository in each file. A file gets its
-// name only when it is complete and synced. A source without files makes none.
+// name only when it is complete and synced. For a source without blobs Build writes no file.
 func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Built, error) {
 	opt = opt.withDefaults()
 	repos, blobs := src.Repositories(), src.Blobs()
@@ -25,30 +25,30 @@ func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Bui
 		total += b.Size
 	}
 
-	var end finisher // finishes the previous slice while the next one is built
+	var finishing finisher // finishes the previous slice while the next one is built
 	for _, slice := range cutSlices(blobs, order, opt) {
 		b := newBuilder(repos, blobs, opt)
 		b.progress = func(n int64) { opt.Progress(done+n, total) }
 		err := b.build(ctx, dir, src, slice)
 
 		// Wait until the previous slice is finished. If it failed, drop the file of this one too.
-		end.wait()
-		if err == nil && end.err != nil {
+		finishing.wait()
+		if err == nil && finishing.err != nil {
 			b.out.Abort()
 		}
-		if err := errors.Join(end.err, err); err != nil {
+		if err := errors.Join(finishing.err, err); err != nil {
 			return nil, err
 		}
 
-		end.start(b)
+		finishing.startFinishing(b)
 		for _, i := range slice {
 			done += blobs[i].Size
 		}
 
 		opt.Progress(done, total)
 	}
-	end.wait()
-	return end.built, end.err
+	finishing.wait()
+	return finishing.built, finishing.err
 }
 
 // Build is like [Build], with the directory of the set and the versions that it writes. It does not
@@ -66,8 +66,9 @@ type finisher struct {
 	err   error
 }
 
-// start starts to finish a slice. The caller must have waited for the slice before.
-func (e *finisher) start(b *builder) {
+// startFinishing finishes a slice on a new goroutine, which adds the result to e.built and e.err.
+// The caller must have called wait for the slice before.
+func (e *finisher) startFinishing(b *builder) {
 	e.done = make(chan struct{})
 	go func() {
 		defer close(e.done)
@@ -76,7 +77,7 @@ func (e *finisher) start(b *builder) {
 	}()
 }
 
-// wait waits for the slice that begin started to finish, if there is one.
+// wait returns when the slice of the last startFinishing is finished; at once if there is none.
 func (e *finisher) wait() {
 	if e.done != nil {
 		<-e.done
@@ -128,7 +129,7 @@ func sortBlobs(blobs []Blob) []int {
 			continue
 		}
 
-		first := key{repo: 1 << 30}
+		first := key{repo: 1 << 30} // greater than every repository
 		for _, o := range b.Occurrences {
 			k := key{o.Repo, categoryOf(o.Path), o.Path, i}
 			if k.repo < first.repo || k.repo == first.repo && (k.kind < first.kind || k.kind == first.kind && k.path < first.path) {
@@ -192,8 +193,8 @@ func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 	return cuts
 }
 
-// skipReason returns why the content of a blob is left out of the index, if its size decides that;
-// otherwise indexed. For a blob that is packed, it returns what was decided before.
+// skipReason returns skippedLarge for a blob whose size keeps its content out of the index,
+// otherwise indexed. When packing, it returns the reason of the first build.
 func (o BuildOptions) skipReason(b Blob) skip {
 	if known, ok := o.known[b.OID]; ok {
 		return known.skip

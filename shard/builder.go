@@ -29,7 +29,7 @@ type builder struct {
 	masks     map[uint64]int // number of each mask: its index in maskList
 	maskList  []uint64
 	skipped   int     // documents without content in the index
-	inRepo    []int   // number of occurrences, by repository
+	inRepo    []int   // by repository: number of its occurrences
 	shares    []share // by repository
 	blockBase int64   // where the content section of the current segment starts in the file
 
@@ -64,8 +64,8 @@ func newBuilder(repos []Repository, blobs []Blob, opt BuildOptions) *builder {
 	return b
 }
 
-// build writes the documents of the blobs whose indexes are in order. If it succeeds, the caller
-// must call end or b.out.Abort.
+// build writes the dictionary and the documents of the blobs whose indexes are in order. If it
+// succeeds, the caller must call finish or b.out.Abort.
 func (b *builder) build(ctx context.Context, dir string, src Source, order []int) (err error) {
 	if b.out, err = file.NewWriter(dir, KindShard, b.opt.versions); err != nil {
 		return err
@@ -192,8 +192,8 @@ func (t *batch) compress(enc *lz.Encoder, text []byte) {
 	}
 }
 
-// countText returns how many bytes some blobs have together, without those that are too large to be
-// indexed.
+// countText returns how many bytes the blobs with indexes in order have together, without those
+// that are too large to be indexed.
 func (b *builder) countText(order []int) (text int64) {
 	for _, i := range order {
 		if b.opt.skipReason(b.blobs[i]) == indexed {
@@ -227,11 +227,11 @@ func (b *builder) writeBatch(t *batch) error {
 
 		// Postings come first: they may end the segment that this document's content would go to.
 		if err := b.indexText(e); err != nil {
-			return errBlob(b.blobs[e.index].OID, err)
+			return blobError(b.blobs[e.index].OID, err)
 		}
 
 		if err := b.addDocument(t, e); err != nil {
-			return errBlob(b.blobs[e.index].OID, err)
+			return blobError(b.blobs[e.index].OID, err)
 		}
 
 		b.done += b.blobs[e.index].Size
@@ -265,8 +265,8 @@ func (b *builder) indexText(e *encoded) error {
 	return err
 }
 
-// addDocument appends a document to the columns, and its blocks to the file. The caller must have
-// added its postings.
+// addDocument appends a document and its occurrences to the columns, and its blocks to the file. The
+// caller must have added its postings.
 func (b *builder) addDocument(t *batch, e *encoded) error {
 	x := &b.blobs[e.index]
 	b.docUnit = binary.LittleEndian.AppendUint32(b.docUnit, uint32(b.m.units))
@@ -295,7 +295,7 @@ func (b *builder) addDocument(t *batch, e *encoded) error {
 		return nil
 	}
 
-	// Ends of blocks count from the beginning of the segment's content.
+	// The column has the ends of blocks as offsets in the content of the segment.
 	b.openContent()
 	base := b.out.Pos() - b.blockBase
 	_, _ = b.out.Write(t.blocks[e.blocks.from:e.blocks.to]) // its error is b.out.Err

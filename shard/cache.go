@@ -41,7 +41,7 @@ const (
 
 func newBlockCache() *blockCache { return &blockCache{rows: make([]blockRow, cacheRows)} }
 
-// rowOf returns the cache row that may hold a block.
+// rowOf returns the only row of the cache that may hold a block.
 func (c *blockCache) rowOf(f *file.File, row int) *blockRow {
 	h := (uint64(row) + uint64(f.Size())<<20) * 0x9e3779b97f4a7c15
 	return &c.rows[h>>32%cacheRows]
@@ -74,7 +74,8 @@ func (r *blockRow) find(f *file.File, row int) (text []byte, ok bool) {
 	return nil, false
 }
 
-// Page implements symbols.PageCache. A page of names is no larger than a block.
+// Page implements symbols.PageCache: it appends a page of names to dst. A page is no larger than a
+// block.
 func (c *blockCache) Page(f *file.File, number int, dst []byte) ([]byte, bool) {
 	r := c.rowOf(f, number)
 	r.mu.Lock()
@@ -83,7 +84,7 @@ func (c *blockCache) Page(f *file.File, number int, dst []byte) ([]byte, bool) {
 	return append(dst, text...), ok
 }
 
-// KeepPage implements symbols.PageCache.
+// KeepPage implements symbols.PageCache: it stores a copy of a page.
 func (c *blockCache) KeepPage(f *file.File, number int, text []byte) { c.put(f, number, text) }
 
 // moveToFront moves a slot to the front.

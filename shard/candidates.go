@@ -23,8 +23,8 @@ type namedUnits struct {
 
 // Limits of the cache of one shard.
 const (
-	keepNamed = 32   // formulas
-	keepRows  = 1024 // rows over all formulas; a larger shard may cache one row for each unit, a thousandth of the text
+	maxCachedFormulas = 32   // formulas
+	maxCachedRows     = 1024 // rows over all formulas; a larger shard may cache one row for each unit, a thousandth of the text
 )
 
 // get returns the rows of a formula. The caller must not change them.
@@ -39,8 +39,8 @@ func (c *candidates) get(f *trigram.Formula) (rows []uint32, ok bool) {
 	return nil, false
 }
 
-// put caches the rows of a formula. It drops the oldest entries while there are more than maxRows
-// rows in all.
+// put caches the rows of a formula, unless it is cached already. It drops the oldest entries while
+// there are more than maxRows rows or more than maxCachedFormulas formulas.
 func (c *candidates) put(n namedUnits, maxRows int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *candidates) put(n namedUnits, maxRows int) {
 	}
 
 	drop := 0 // the oldest entries come first
-	for c.rows+len(n.rows) > maxRows || len(c.entries)-drop == keepNamed {
+	for c.rows+len(n.rows) > maxRows || len(c.entries)-drop == maxCachedFormulas {
 		c.rows -= len(c.entries[drop].rows)
 		drop++
 	}

@@ -26,7 +26,7 @@ func TestCandidates_repeatedSearchGivesTheSameAnswer(t *testing.T) {
 		want []File
 	}
 	var all []asked
-	for range 2 * keepNamed {
+	for range 2 * maxCachedFormulas {
 		q := query.Q(&query.Text{Pattern: words[r.IntN(len(words))], Fold: r.IntN(2) == 0})
 		if r.IntN(3) == 0 {
 			q = &query.And{Subs: []query.Q{q, &query.Text{Pattern: `[a-z]+_?` + words[r.IntN(5)], Regexp: true}}}
@@ -67,7 +67,7 @@ func TestCandidates_cacheStaysWithinItsLimits(t *testing.T) {
 	t.Parallel()
 	var c candidates
 	var formulas []*trigram.Formula
-	for i := range 3 * keepNamed {
+	for i := range 3 * maxCachedFormulas {
 		f := trigram.FromLiteral(fmt.Sprintf("word%d", i), false)
 		formulas = append(formulas, f)
 		n := namedUnits{formula: f, rows: make([]uint32, i%200)}
@@ -77,7 +77,7 @@ func TestCandidates_cacheStaysWithinItsLimits(t *testing.T) {
 		for _, k := range c.entries {
 			sum += len(k.rows)
 		}
-		if sum != c.rows || sum > 1000 || len(c.entries) > keepNamed {
+		if sum != c.rows || sum > 1000 || len(c.entries) > maxCachedFormulas {
 			t.Fatalf("%d formulas with %d rows, counted %d", len(c.entries), sum, c.rows)
 		}
 		if rows, ok := c.get(f); !ok || len(rows) != i%200 {

@@ -29,7 +29,7 @@ var dirCategories = map[string]dirMask{
 	"doc": docDir, "docs": docDir, "documentation": docDir, "man": docDir,
 }
 
-// dirMask is a set of kinds of directories: those that a path has.
+// dirMask is a set of kinds of directories.
 type dirMask uint8
 
 const (
@@ -52,9 +52,9 @@ func dirsOf(path string) (m dirMask) {
 	}
 }
 
-// Endings of file names that decide the category, besides testNames.
+// Endings of file names that decide the category. testNames lists those of tests.
 var (
-	generateEnds = []string{".min.js", ".min.css", ".pb.go", ".pb.cc", ".pb.h", "_pb2.py", "_pb2_grpc.py", ".g.dart",
+	generatedEnds = []string{".min.js", ".min.css", ".pb.go", ".pb.cc", ".pb.h", "_pb2.py", "_pb2_grpc.py", ".g.dart",
 		".freezed.dart", ".designer.cs", ".generated.go", "_generated.go", ".gen.go", "_gen.go", ".map", ".lock",
 		"package-lock.json", "go.sum", "pnpm-lock.yaml", "_shipped", ".snap", ".svg"}
 	docEnds = []string{".md", ".rst", ".txt", ".adoc", ".html", ".po", ".pot", ".tex", ".1", ".7"}
@@ -73,16 +73,16 @@ func categoryOf(path string) category {
 		return vendoredCode
 	case dirs&sampleDir != 0, isTest(path, lower, dirs):
 		return testCode
-	case suffixAny(base, generateEnds):
+	case hasAnySuffix(base, generatedEnds):
 		return generatedCode
-	case dirs&docDir != 0, suffixAny(base, docEnds):
+	case dirs&docDir != 0, hasAnySuffix(base, docEnds):
 		return documentation
 	}
 	return plainCode
 }
 
-// prefixAny reports whether s begins with one of some texts.
-func prefixAny(s string, starts []string) bool {
+// hasAnyPrefix reports whether s begins with one of starts.
+func hasAnyPrefix(s string, starts []string) bool {
 	for _, p := range starts {
 		if strings.HasPrefix(s, p) {
 			return true
@@ -91,8 +91,8 @@ func prefixAny(s string, starts []string) bool {
 	return false
 }
 
-// suffixAny reports whether s ends with one of some texts.
-func suffixAny(s string, ends []string) bool {
+// hasAnySuffix reports whether s ends with one of ends.
+func hasAnySuffix(s string, ends []string) bool {
 	for _, e := range ends {
 		if strings.HasSuffix(s, e) {
 			return true

@@ -7,13 +7,13 @@ import (
 
 // writeColumns writes everything after the content and the postings.
 func (b *builder) writeColumns() {
-	// These columns have one more entry: the end of the last document.
+	// The columns docUnit and docOccur have one more entry: the end of the last document.
 	le := binary.LittleEndian
 	b.docUnit = le.AppendUint32(b.docUnit, uint32(b.m.units))
 	b.docOccur = le.AppendUint32(b.docOccur, uint32(len(b.occPath)))
 	b.m.occurs = len(b.occPath)
 
-	// By unit and by document.
+	// Columns by unit and by document.
 	b.out.Add(secBlockEnd, b.blockEnd)
 	b.out.Add(secUnitLine, b.unitLine)
 	b.out.Add(secDocUnit, b.docUnit)
@@ -22,7 +22,7 @@ func (b *builder) writeColumns() {
 	b.out.Add(secDocOccur, b.docOccur)
 	b.out.Add(secDocID, b.docID)
 
-	// By occurrence.
+	// Paths, and columns by occurrence.
 	paths := b.writePaths()
 	var path, mask []byte
 	var repo, lang []byte

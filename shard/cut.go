@@ -4,7 +4,7 @@ package shard
 const CutMark = "…"
 
 // CutLine returns a copy of a line, cut around its matches in [from, to) as a chunk cuts it, with
-// CutMark at each cut. If [from, to) is very long, it cuts the end of it, too.
+// CutMark at each cut. If [from, to) is longer than longLine, it cuts the end of the range, too.
 func CutLine(line []byte, from, to int) []byte {
 	start, end := 0, len(line)
 	to = min(to, from+longLine)

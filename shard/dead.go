@@ -15,8 +15,8 @@ import (
 //
 //	meta     name of the shard, the repository with its revisions in this generation, and
 //	         from: for each bit of a mask in this generation, the bit in the shard that it equals
-//	occurs   file.Column32: the occurrences for which that is wrong, sorted
-//	masks    file.Column64: their masks in this generation; 0 for a dead one
+//	occurs   file.Column32: the occurrences for which from gives a wrong mask, sorted
+//	masks    file.Column64: their masks in this generation; 0 for a dead occurrence
 //
 // An example. The shard has HEAD as bit 0, and occurrences 0, 1, 2 with mask 1. A
 // push changes the file of occurrence 1, and adds a tag on the old commit as bit 1:
@@ -60,7 +60,7 @@ type change struct {
 	masks  []uint64
 }
 
-// write writes the file.
+// write writes a .dead file into dir, and returns its id and size.
 func (c *change) write(dir string, v file.Versions) (FileID, int64, error) {
 	w, err := file.NewWriter(dir, KindDead, v)
 	if err != nil {
@@ -137,7 +137,8 @@ func (d *deadFile) readSections() error {
 	return nil
 }
 
-// viewOf returns how to read repository i of the shard.
+// viewOf returns how to read repository i of the shard, and caches the result. It returns an error
+// if the file belongs to another shard or repository.
 func (d *deadFile) viewOf(s *shard, i int) (*repoView, error) {
 	if err := d.ready(); err != nil {
 		return nil, err
@@ -150,14 +151,14 @@ func (d *deadFile) viewOf(s *shard, i int) (*repoView, error) {
 		return v, nil
 	}
 
-	// Renumber the masks of the shard as the next generation numbers its revisions.
+	// Compute each mask of the shard in the generation of this file.
 	v := &repoView{id: d.repo.ID, revisions: d.repo.Revisions, always: ^uint64(0), changed: map[uint32]uint64{}}
 	v.masks = make([]uint64, s.masks.Len())
 	for k := range v.masks {
 		v.masks[k] = mapBits(d.from, s.masks.At(k))
 	}
 
-	// Add the occurrences that changed on their own.
+	// Add the occurrences for which that mask is wrong.
 	for k := range d.occurs.Len() {
 		if int(d.occurs.At(k)) >= s.m.occurs {
 			return nil, d.f.Damaged("occurrence out of range")

@@ -16,8 +16,7 @@ type symbolHits struct {
 	set   docSet        // documents that define one of the names; nil if the shard has no symbols
 }
 
-// matchSymbols finds the names in which a pattern matches and the documents
-// that define them.
+// matchSymbols finds the names in which a pattern matches and the documents that define them.
 func (m *member) matchSymbols(p *pattern) (*symbolHits, error) {
 	h := &symbolHits{}
 	if m.sym == nil {
@@ -30,7 +29,8 @@ func (m *member) matchSymbols(p *pattern) (*symbolHits, error) {
 	return h, err
 }
 
-// copySet returns a copy of the set, for a shard with that many documents.
+// copySet returns a copy of the set, which the caller may change; an empty set if the shard has no
+// symbols. documents is the number of documents of the shard.
 func (h *symbolHits) copySet(documents int) docSet {
 	if h.set == nil {
 		return newDocSet(documents)
@@ -101,7 +101,7 @@ func (b *bound) moveDefinersFirst() {
 
 	var definers []definer
 	var recent symbols.Recent
-	others, judged := make([]uint32, 0, len(b.docs)), 0
+	others, scored := make([]uint32, 0, len(b.docs)), 0
 	for _, doc := range b.docs {
 		if !b.defs.has(int(doc)) {
 			others = append(others, doc)
@@ -111,7 +111,7 @@ func (b *bound) moveDefinersFirst() {
 		d := definer{doc, scoreDefinition}
 		if b.defExact.has(int(doc)) {
 			d.score += scoreExact
-			if judged++; judged <= maxScoredDefiners {
+			if scored++; scored <= maxScoredDefiners {
 				d.score = b.bestDefinition(int(doc), &recent)
 			}
 		}
@@ -126,7 +126,7 @@ func (b *bound) moveDefinersFirst() {
 	b.docs = append(b.docs, others...)
 }
 
-// bestDefinition returns the score of the best symbol that a document defines under a
+// bestDefinition returns the score of the best symbol that a document defines and whose name is a
 // word of the query; 0 if it defines none.
 func (b *bound) bestDefinition(doc int, recent *symbols.Recent) float64 {
 	if b.defs == nil || !b.defs.has(doc) {
@@ -157,7 +157,7 @@ func (e *evaluator) findSymbols(pat int, spans []match.Span) ([]match.Span, erro
 		return spans, nil
 	}
 
-	// A row has its name as a number, and names are sorted by number.
+	// A row has the number of its name, and h.names are sorted by number.
 	err := e.b.m.sym.sym.Rows(e.doc, &e.symbols, func(r symbols.Row) bool {
 		i := sort.Search(len(h.names), func(i int) bool { return int(h.names[i].Name) >= r.Name })
 		if i < len(h.names) && int(h.names[i].Name) == r.Name {
@@ -171,8 +171,8 @@ func (e *evaluator) findSymbols(pat int, spans []match.Span) ([]match.Span, erro
 	return spans, err
 }
 
-// symbolsOf returns for each span the symbol whose name contains it; nil if no span has one. Spans
-// and rows are both sorted, so one pass merges them.
+// symbolsOf returns for each span the symbol whose name contains the span, or a zero Symbol; nil if
+// no span is in a name. Spans and rows are both sorted, so one pass merges them.
 func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 	if e.b.m.sym == nil || len(spans) == 0 {
 		return nil, nil
@@ -224,8 +224,8 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 	return out, err
 }
 
-// definitionsAround returns for each range of a chunk the definition that encloses its line; nil if
-// none does.
+// definitionsAround returns for each range of a chunk the definition that encloses its line, or a
+// zero Symbol; nil if no line has one.
 func (e *evaluator) definitionsAround(c Chunk) (out []Symbol, err error) {
 	if e.b.m.sym == nil {
 		return nil, nil
@@ -257,8 +257,8 @@ func (e *evaluator) definitionsAround(c Chunk) (out []Symbol, err error) {
 	return out, err
 }
 
-// insideName reports whether the bytes from a symbol's offset up to at may all belong to its name.
-// Names do not cross lines.
+// insideName reports whether the bytes from a symbol's offset up to at may all belong to its name:
+// none of them ends a name. If they cannot be decoded, it returns true.
 func (e *evaluator) insideName(from, at int) bool {
 	if e.t.decodeRange(from, at) != nil {
 		return true

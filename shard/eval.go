@@ -25,7 +25,7 @@ type evaluator struct {
 	found  []finding    // by pattern: its matches in the current document, as far as they are known
 	used   []bool       // by pattern: its matches are shown in the current result
 	joined []match.Span // buffer of spans
-	regexp int          // documents searched with a regular expression
+	regexp int          // number of documents searched with a regular expression
 
 	filesOnly bool // one match of a document is enough
 
@@ -42,11 +42,14 @@ type finding struct {
 type findState uint8
 
 const (
-	unknown findState = iota
-	foundNone
-	foundFirst
+	unknown    findState = iota // not searched yet
+	foundNone                   // searched: there is no match
+	foundFirst                  // a search stopped at its limit: there may be more matches
 	foundAll
 )
+
+// noLimit is the limit of a search for all matches.
+const noLimit = -1
 
 // newEvaluator returns an evaluator for the plan of the search. It reuses buffers of earlier
 // searches, because allocating them would take as long as a short search.
@@ -62,10 +65,10 @@ func (s *search) newEvaluator() *evaluator {
 	return e
 }
 
-// The largest buffers that reuseBuffers keeps for the next search.
+// The largest buffers that reuseBuffers stores for the next search.
 const (
-	keepText  = 4 << 20
-	keepSpans = 64 << 10
+	maxReusedText  = 4 << 20  // bytes
+	maxReusedSpans = 64 << 10 // spans
 )
 
 // reuseBuffers stores the buffers of e, and the bitmaps of runs, for the next search, except very
@@ -78,7 +81,7 @@ func (s *search) reuseBuffers(e *evaluator, runs ...*run) {
 
 		for _, units := range r.b.units {
 			for _, b := range units {
-				if b != nil && len(e.scratch.spare) < keepBitmaps {
+				if b != nil && len(e.scratch.spare) < maxSpareBitmaps {
 					e.scratch.spare = append(e.scratch.spare, b)
 				}
 			}
@@ -87,12 +90,12 @@ func (s *search) reuseBuffers(e *evaluator, runs ...*run) {
 		r.b.units = nil
 	}
 
-	if cap(e.t.buf) > keepText {
+	if cap(e.t.buf) > maxReusedText {
 		e.t.buf = nil
 	}
 
 	for i := range e.found {
-		if cap(e.found[i].spans) > keepSpans {
+		if cap(e.found[i].spans) > maxReusedSpans {
 			e.found[i].spans = nil
 		}
 	}
@@ -131,7 +134,7 @@ func (e *evaluator) revisionsHolding(n *node, occ int, mask uint64) (uint64, err
 	case opSymbol:
 		yes = e.b.syms[n.pat].has(e.doc)
 
-	// Only this case reads text, so the plan puts it last.
+	// Only opContent reads text, so the plan puts it last.
 	case opContent:
 		var err error
 		if yes, err = e.hasMatch(n.pat); err != nil {
@@ -139,8 +142,8 @@ func (e *evaluator) revisionsHolding(n *node, occ int, mask uint64) (uint64, err
 		}
 
 	case opNot:
-		not, err := e.revisionsHolding(n.subs[0], occ, mask)
-		return mask &^ not, err
+		excluded, err := e.revisionsHolding(n.subs[0], occ, mask)
+		return mask &^ excluded, err
 	case opAnd:
 		// Evaluate each member only for revisions for which all members before it hold.
 		for _, sub := range n.subs {
@@ -178,7 +181,7 @@ func (e *evaluator) hasMatch(pat int) (bool, error) {
 	if f.state == unknown {
 		limit := 1
 		if len(e.p.contents) == 1 && !e.filesOnly {
-			limit = -1
+			limit = noLimit
 		}
 		if err := e.findMatches(pat, limit); err != nil {
 			return false, err
@@ -192,7 +195,7 @@ func (e *evaluator) allMatches(pat int) ([]match.Span, error) {
 	// An earlier call may have stopped at a limit.
 	f := &e.found[pat]
 	if f.state != foundAll && f.state != foundNone {
-		if err := e.findMatches(pat, -1); err != nil {
+		if err := e.findMatches(pat, noLimit); err != nil {
 			return nil, err
 		}
 	}
@@ -291,7 +294,7 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 		from, _ := trigram.Span(e.t.size, uint32(a))
 		_, to := trigram.Span(e.t.size, uint32(b))
 
-		// A match that began before may reach into this run.
+		// A match that began before this run may reach into it.
 		from = max(from, done)
 		if from >= to {
 			continue
@@ -362,8 +365,8 @@ func (e *evaluator) firstLine(p *pattern, a, from int) (int, error) {
 	return e.t.lineStart(from)
 }
 
-// spansStartingIn drops, from index have on, the spans that do not start in [from, to). They are
-// found with the unit in which they start.
+// spansStartingIn drops, from index have on, the spans that do not start in [from, to). A search in
+// the unit in which they start finds them.
 func spansStartingIn(spans []match.Span, have, from, to int) []match.Span {
 	for len(spans) > have && spans[len(spans)-1].Start >= to {
 		spans = spans[:len(spans)-1]
@@ -376,8 +379,8 @@ func spansStartingIn(spans []match.Span, have, from, to int) []match.Span {
 	return append(spans[:have], spans[skip:]...)
 }
 
-// findLines finds the matches in the lines that touch candidate units. The text before done has
-// been searched, so that no line is searched twice.
+// findLines finds the matches in the lines that touch candidate units. It searches no line twice:
+// it has searched the text before done.
 func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, limit int) error {
 	done := 0
 	for u := 0; limit < 0 || len(f.spans) < limit; {
@@ -433,12 +436,12 @@ func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, l
 	return nil
 }
 
-// remainingLimit returns how many more matches may be found; a negative limit means all.
-func remainingLimit(limit, have int) int {
+// remainingLimit returns the limit for the rest of a search that has found some matches already.
+func remainingLimit(limit, found int) int {
 	if limit < 0 {
-		return -1
+		return noLimit
 	}
-	return limit - have
+	return limit - found
 }
 
 // shiftSpans adds the start of a region to spans in it, which makes them offsets in the document.
@@ -464,12 +467,12 @@ func (e *evaluator) markShown(n *node, occ int, mask uint64) error {
 	case opOr:
 		for _, sub := range n.subs {
 			// Do not show the matches of a branch that does not hold.
-			held, err := e.revisionsHolding(sub, occ, mask)
+			revisions, err := e.revisionsHolding(sub, occ, mask)
 			if err != nil {
 				return err
 			}
-			if held != 0 {
-				if err := e.markShown(sub, occ, held); err != nil {
+			if revisions != 0 {
+				if err := e.markShown(sub, occ, revisions); err != nil {
 					return err
 				}
 			}
@@ -533,12 +536,12 @@ func (e *evaluator) spansToShow(occ int, mask uint64) ([]match.Span, error) {
 //	{0 4} {3 9} {4 6} {4 5}  ->  {0 4} {4 6}
 func withoutOverlaps(spans []match.Span) []match.Span {
 	slices.SortFunc(spans, func(a, b match.Span) int { return cmp.Or(a.Start-b.Start, b.End-a.End) })
-	kept := spans[:0]
+	separate := spans[:0]
 	for _, s := range spans {
-		if n := len(kept); n > 0 && (s.Start < kept[n-1].End || s == kept[n-1]) {
+		if n := len(separate); n > 0 && (s.Start < separate[n-1].End || s == separate[n-1]) {
 			continue
 		}
-		kept = append(kept, s)
+		separate = append(separate, s)
 	}
-	return kept
+	return separate
 }

@@ -30,7 +30,7 @@ const (
 	heavy = 1
 )
 
-// newGate returns a gate with so many slots; 0 means one for each processor.
+// newGate returns a gate with that many slots; 0 means one for each processor.
 func newGate(slots int) *gate {
 	if slots <= 0 {
 		slots = runtime.GOMAXPROCS(0)

@@ -16,13 +16,13 @@ import (
 // share an extension with another one. Several goroutines may call it; only the first call has an
 // effect.
 var TrimClassifier = sync.OnceFunc(func() {
-	open := map[string]bool{}
+	sharesExtension := map[string]bool{}
 	for _, languages := range data.LanguagesByExtension {
 		for _, l := range languages[min(len(languages), 1):] {
-			open[l], open[languages[0]] = true, true
+			sharesExtension[l], sharesExtension[languages[0]] = true, true
 		}
 	}
-	maps.DeleteFunc(data.TokensLogProbabilities, func(l string, _ map[string]float64) bool { return !open[l] })
+	maps.DeleteFunc(data.TokensLogProbabilities, func(l string, _ map[string]float64) bool { return !sharesExtension[l] })
 })
 
 // SkippedLanguage is the language of files whose content is not in the index.
@@ -49,7 +49,7 @@ func languageOf(p string, content []byte) string {
 	case ".h":
 		return headerLanguage(content[:min(len(content), 4*headBytesForLanguage)])
 
-	// YAML and JSON without signs of a dialect need no expression.
+	// YAML and JSON without signs of a dialect need none of go-enry's expressions.
 	case ".yaml", ".json":
 		if plainData(head) {
 			return map[string]string{".yaml": "YAML", ".json": "JSON"}[ext]
@@ -177,7 +177,7 @@ func hasAfter(text []byte, b byte, words ...string) bool {
 	return false
 }
 
-// hasBefore reports whether a word is directly before a byte, anywhere in the text.
+// hasBefore reports whether a word precedes a byte somewhere in the text.
 func hasBefore(text []byte, b byte, word string) bool {
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(text[at:], b)

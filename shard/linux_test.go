@@ -75,9 +75,9 @@ func cpu() time.Duration {
 	return sum
 }
 
-// TestBuild_ofALargeRepositoryIsMeasured builds an index of the repository in SHOAL_LARGE_REPO in the directory
+// TestBuild_logsSizeAndTimeForALargeRepository builds an index of the repository in SHOAL_LARGE_REPO in the directory
 // SHOAL_LARGE_DIR and prints its cost.
-func TestBuild_ofALargeRepositoryIsMeasured(t *testing.T) {
+func TestBuild_logsSizeAndTimeForALargeRepository(t *testing.T) {
 	repo, dir, commit := os.Getenv("SHOAL_LARGE_REPO"), os.Getenv("SHOAL_LARGE_DIR"), os.Getenv("SHOAL_LARGE_COMMIT")
 	if repo == "" || dir == "" {
 		t.Skip("SHOAL_LARGE_REPO and SHOAL_LARGE_DIR are not set")

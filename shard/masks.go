@@ -23,7 +23,7 @@ func (j *groupView) masksOf(n *node) *repoMasks {
 			m.bits[i] = ^uint64(0)
 		}
 
-		// Ignore a repository without an occurrence in this shard.
+		// A repository without a live occurrence in this shard has no say.
 		if r.ever != 0 {
 			m.all = m.all && m.bits[i]&r.always != 0
 			m.none = m.none && m.bits[i]&r.ever == 0
@@ -36,8 +36,7 @@ func (j *groupView) masksOf(n *node) *repoMasks {
 	return m
 }
 
-// revisionBits returns the bits of the revisions that a pattern of the query
-// language names.
+// revisionBits returns the bits of the revisions that a pattern of the query language names.
 func revisionBits(revisions []Revision, pattern string) uint64 {
 	matches := (&query.Rev{Pattern: pattern}).Matcher()
 	var bits uint64

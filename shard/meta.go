@@ -84,11 +84,11 @@ func parseMeta(b []byte) (*meta, error) {
 	}
 
 	// With 48 bits a number times the width of a row cannot overflow.
-	text := 0
-	for _, n := range []*int{&m.documents, &m.occurs, &m.paths, &m.units, &m.segments, &text, &m.oidBytes} {
+	textBytes := 0
+	for _, n := range []*int{&m.documents, &m.occurs, &m.paths, &m.units, &m.segments, &textBytes, &m.oidBytes} {
 		*n = int(d.Uint() & (1<<48 - 1))
 	}
-	m.textBytes = int64(text)
+	m.textBytes = int64(textBytes)
 
 	if m.oidBytes > 32 {
 		d.Fail("width of blob ids")

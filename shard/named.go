@@ -32,8 +32,7 @@ func (s *shard) stemsByDocument() []uint32 {
 
 func stemHash(stem []byte) uint32 { return uint32(maphash.Bytes(stemSeed, stem)) }
 
-// appendStem appends the stem of a path: that of "kernel/Mutex-Lock.h" is
-// "mutexlock".
+// appendStem appends the stem of a path: that of "kernel/Mutex-Lock.h" is "mutexlock".
 func appendStem(dst, path []byte) []byte {
 	base := path[bytes.LastIndexByte(path, '/')+1:]
 	if i := bytes.IndexByte(base, '.'); i > 0 {
@@ -54,7 +53,7 @@ func appendStem(dst, path []byte) []byte {
 // Limits of stemsOf.
 const (
 	stemShortest = 3  // bytes of the shortest stem
-	stemParts    = 12 // parts of a literal that count
+	stemParts    = 12 // greatest number of parts of a literal; stemsOf ignores further ones
 )
 
 // stemsOf returns the hashes of the file stems that a literal suggests: of every run of its parts.
@@ -97,9 +96,9 @@ func stemsOf(literal string) []uint32 {
 	return hashes
 }
 
-// moveNamedFirst moves the documents whose file names resemble a literal of the query to the front
-// of b.docs, after those that define one. If no symbols are known, they most likely have the
-// definition, and a search that stops early must not miss them.
+// moveNamedFirst moves the documents whose stems a literal of the query suggests to the front of
+// b.docs, after those that define a word of the query. Where no symbols are known, these documents
+// most likely have the definition, and a search that stops early must not miss them.
 func (b *bound) moveNamedFirst() {
 	var stems []uint32
 	for _, p := range b.p.patterns {
@@ -112,10 +111,10 @@ func (b *bound) moveNamedFirst() {
 		return
 	}
 
-	// A Bloom filter with one hash rejects most documents.
-	var sieve [4]uint64
+	// A Bloom filter of 256 bits with one hash rejects most documents.
+	var filter [4]uint64
 	for _, h := range stems {
-		sieve[h>>6&3] |= 1 << (h & 63)
+		filter[h>>6&3] |= 1 << (h & 63)
 	}
 
 	// Skip the documents that define a word of the query, which are at the front.
@@ -128,19 +127,19 @@ func (b *bound) moveNamedFirst() {
 	}
 
 	var named []uint32
-	rest := b.docs[to:]
-	kept := rest[:0]
-	for _, d := range rest {
-		if h := byDoc[d]; sieve[h>>6&3]>>(h&63)&1 != 0 && slices.Contains(stems, h) {
+	docs := b.docs[to:]
+	others := docs[:0]
+	for _, d := range docs {
+		if h := byDoc[d]; filter[h>>6&3]>>(h&63)&1 != 0 && slices.Contains(stems, h) {
 			named = append(named, d)
 		} else {
-			kept = append(kept, d)
+			others = append(others, d)
 		}
 	}
 
-	// kept shares the memory of rest: move it back to make room for named.
+	// others shares the memory of docs: move it back to make room for named.
 	if len(named) > 0 {
-		copy(rest[len(named):], kept)
-		copy(rest, named)
+		copy(docs[len(named):], others)
+		copy(docs, named)
 	}
 }

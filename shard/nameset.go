@@ -5,7 +5,7 @@ package shard
 type nameSet struct {
 	p              *pattern
 	known, matches []uint64 // a bit for each path: whether the result is known, and the result
-	all            bool     // the result is known for every path
+	complete       bool     // the result is known for every path
 }
 
 // newNameSet returns the set for the paths of a shard in which no path is known yet.
@@ -35,23 +35,24 @@ func (n *nameSet) matchPath(s *shard, path uint32) bool {
 	return yes
 }
 
-// matchAllPaths matches the pattern with the candidates of the path index. It returns false if the
-// index gives too many candidates; otherwise the result for every path is known.
+// matchAllPaths matches the pattern with the candidates of the path index, after which the result
+// for every path is known. It returns false, and knows nothing more, if the shard has no path index
+// or the index gives too many candidates.
 func (n *nameSet) matchAllPaths(s *shard) bool {
-	if n.all {
+	if n.complete {
 		return true
 	}
-	n.all = s.pathIndex().eachCandidate(n.p.formula, func(p int) {
+	n.complete = s.pathIndex().eachCandidate(n.p.formula, func(p int) {
 		if n.p.m.Matches(s.path(p)) {
 			n.matches[p>>6] |= 1 << (p & 63)
 		}
 	})
-	if n.all {
+	if n.complete {
 		for i := range n.known {
 			n.known[i] = ^uint64(0)
 		}
 	}
-	return n.all
+	return n.complete
 }
 
 // documents returns the documents with a matching path. The caller must have called matchAllPaths

@@ -6,8 +6,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Rebuild is the progress of rebuilding files of earlier versions. Until then they are searched, if
-// this program can read their version.
+// Rebuild is the progress of rebuilding files of earlier versions. Searches read such a file until
+// it is rebuilt, if this program can read its version.
 type Rebuild struct {
 	Left   int       // files of an earlier version that are in use
 	Unread int       // of these, files that this program cannot read: their text cannot be searched
@@ -19,15 +19,15 @@ type Rebuild struct {
 func (s *Set) Older() Rebuild {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.older()
+	return s.countOlder()
 }
 
-// older is like Older. The caller must hold the mutex.
-func (s *Set) older() Rebuild {
+// countOlder counts the files for Older and updates s.rebuild. The caller must hold the mutex.
+func (s *Set) countOlder() Rebuild {
 	r, written := &s.rebuild, s.versions()
 	r.Left, r.Unread = 0, 0
-	for _, unused := range s.unreadable {
-		if unused.IsZero() {
+	for _, unusedSince := range s.unreadable {
+		if unusedSince.IsZero() {
 			r.Unread++
 		}
 	}

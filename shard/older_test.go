@@ -156,7 +156,7 @@ func next() *file.Formats {
 
 // Files of the version before give the same answers, and are counted until they are rebuilt. The
 // new version is written only from the level of the catalog on.
-func TestIndexFiles_ofTheVersionBeforeAreSearched(t *testing.T) {
+func TestIndexFiles_ofThePreviousVersionAreSearched(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()
 	dir := t.TempDir()

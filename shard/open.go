@@ -90,7 +90,7 @@ func (s *shard) readSections() error {
 	}
 
 	// Columns are mapped, not copied: check only their lengths.
-	for _, c := range s.columnPlaces() {
+	for _, c := range s.listColumns() {
 		if *c.to, err = s.f.Bytes(c.id); err != nil {
 			return err
 		}
@@ -120,8 +120,8 @@ type columnTarget struct {
 	rows  int
 }
 
-// columnPlaces lists the columns whose length follows from the counts in meta.
-func (s *shard) columnPlaces() []columnTarget {
+// listColumns lists the columns whose length follows from the counts in meta.
+func (s *shard) listColumns() []columnTarget {
 	m := s.m
 	return []columnTarget{
 		// By unit.
@@ -155,7 +155,7 @@ func (s *shard) columnPlaces() []columnTarget {
 //	pathEnd[p+1] >= pathEnd[p]                                            pathEnd[paths-1] = len(paths)
 func (s *shard) checkColumns() error {
 	m := s.m
-	wrong := func(what string) error { return fmt.Errorf("%w: %s", ErrDamaged, what) }
+	damaged := func(what string) error { return fmt.Errorf("%w: %s", ErrDamaged, what) }
 
 	unit, occ := uint32(0), uint32(0) // where the units and occurrences of the next document must begin
 	for d := range m.documents {
@@ -163,36 +163,36 @@ func (s *shard) checkColumns() error {
 		units := uint32(0)
 		if size := s.docSize.At(d); formOf(s.docSkip[d]).skip == indexed && size > 0 {
 			if size > maxDocument {
-				return wrong("document size")
+				return damaged("document size")
 			}
 			units = trigram.Units(int(size))
 		}
 
 		if from != unit || to != from+units {
-			return wrong("units of a document")
+			return damaged("units of a document")
 		}
 		unit = to
 
 		if s.docOccur.At(d) != occ || s.docOccur.At(d+1) < occ {
-			return wrong("occurrences of a document")
+			return damaged("occurrences of a document")
 		}
 		occ = s.docOccur.At(d + 1)
 	}
 
 	if int(unit) != m.units || int(occ) != m.occurs {
-		return wrong("number of units or occurrences")
+		return damaged("number of units or occurrences")
 	}
 
 	end := uint32(0)
 	for p := range m.paths {
 		if s.pathEnd.At(p) < end {
-			return wrong("ends of paths")
+			return damaged("ends of paths")
 		}
 		end = s.pathEnd.At(p)
 	}
 
 	if int(end) != len(s.paths) {
-		return wrong("length of paths")
+		return damaged("length of paths")
 	}
 	return s.checkOccurrences()
 }
@@ -313,7 +313,7 @@ func (s *shard) shareOf(repo int) share {
 		return share{s.m.textBytes, s.m.documents}
 	}
 
-	var has share
+	var sum share
 	for d := range s.m.documents {
 		for o := s.docOccur.At(d); o < s.docOccur.At(d+1); o++ {
 			if int(s.occRepo.At(int(o))) != repo {
@@ -326,16 +326,16 @@ func (s *shard) shareOf(repo int) share {
 				text = int64(s.docSize.At(d))
 			}
 
-			has.add(text)
+			sum.add(text)
 			break
 		}
 	}
-	return has
+	return sum
 }
 
-// findDocument returns the document that has a unit row. It must be d or a later one, and is
-// probably near: steps of 1, 2, 4 and so on find an upper bound, then binary search finds the
-// document.
+// findDocument returns the document that has a unit row, which must be document d or a later one.
+// It is probably near d: steps of 1, 2, 4 and so on find an upper bound, then binary search finds
+// the document.
 func (s *shard) findDocument(d, row int) int {
 	step := 1
 	for d+step < s.m.documents && int(s.docUnit.At(d+step)) <= row {

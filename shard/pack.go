@@ -40,10 +40,10 @@ func (s *Set) Pack(ctx context.Context, parts []Part, opt BuildOptions) ([]Built
 
 // viewSource is a Source with all live documents of a view.
 type viewSource struct {
-	repos []Repository
-	blobs []Blob
-	spots []textSource    // by blob: the document that has its text
-	known map[string]form // by blob id
+	repos   []Repository
+	blobs   []Blob
+	sources []textSource    // by blob: the document that has its text
+	known   map[string]form // by blob id
 }
 
 // textSource is a document of a member.
@@ -52,12 +52,12 @@ type textSource struct {
 	doc int
 }
 
-// newViewSource lists the blobs of a view. Everything is sorted by number or id,
-// so that the same parts give the same file.
+// newViewSource lists the blobs of a view. Repositories and blobs are sorted by id, so that the same
+// parts give the same file. It quarantines a damaged file and returns its error.
 func newViewSource(v *View) (*viewSource, error) {
 	src := &viewSource{known: map[string]form{}}
 	places := map[uint32]map[occurrenceKey]uint64{} // by repository id
-	spots := map[string]textSource{}
+	sources := map[string]textSource{}
 	infos := map[uint32]Repository{}
 
 	for _, m := range v.members {
@@ -65,7 +65,7 @@ func newViewSource(v *View) (*viewSource, error) {
 			v.set.quarantine(m.damagedEntry(err), err)
 			return nil, err
 		}
-		src.addMember(m, infos, places, spots)
+		src.addMember(m, infos, places, sources)
 	}
 
 	// Number the repositories by their ids.
@@ -77,14 +77,14 @@ func newViewSource(v *View) (*viewSource, error) {
 
 	// Number the blobs by their object ids.
 	blobs := map[string]int{}
-	for _, oid := range slices.Sorted(maps.Keys(spots)) {
-		sp := spots[oid]
+	for _, oid := range slices.Sorted(maps.Keys(sources)) {
+		sp := sources[oid]
 		blobs[oid] = len(src.blobs)
 		src.blobs = append(src.blobs, Blob{OID: oid, Size: int64(sp.m.sh.docSize.At(sp.doc))})
-		src.spots = append(src.spots, sp)
+		src.sources = append(src.sources, sp)
 	}
 
-	// Add the places of each blob.
+	// Add the occurrences of each blob.
 	for _, id := range slices.Sorted(maps.Keys(places)) {
 		for key, mask := range places[id] {
 			b := &src.blobs[blobs[key.oid]]
@@ -94,9 +94,9 @@ func newViewSource(v *View) (*viewSource, error) {
 	return src, nil
 }
 
-// addMember adds the repositories of a member, and its documents that at least one revision of them
-// still has.
-func (src *viewSource) addMember(m *member, infos map[uint32]Repository, places map[uint32]map[occurrenceKey]uint64, spots map[string]textSource) {
+// addMember adds the repositories of a member to infos, and its documents with a live occurrence to
+// places, sources and src.known.
+func (src *viewSource) addMember(m *member, infos map[uint32]Repository, places map[uint32]map[occurrenceKey]uint64, sources map[string]textSource) {
 	sh := m.sh
 	for i, r := range m.repos {
 		if r != nil {
@@ -126,7 +126,7 @@ func (src *viewSource) addMember(m *member, infos map[uint32]Repository, places 
 			// Prefer a document with content, because another member may have left it out.
 			if known, ok := src.known[key.oid]; !ok || known.skip != indexed {
 				src.known[key.oid] = formOf(sh.docSkip[d])
-				spots[key.oid] = textSource{m, d}
+				sources[key.oid] = textSource{m, d}
 			}
 		}
 	}
@@ -143,7 +143,7 @@ func (src *viewSource) Read(ctx context.Context, want []int, use func(i int, con
 			return err
 		}
 
-		sp := src.spots[i]
+		sp := src.sources[i]
 
 		// Reading the mapped memory of a damaged file may fault.
 		err := file.Guard(func() error {

@@ -2,7 +2,7 @@ package shard
 
 import "github.com/shoalsearch/shoal/trigram"
 
-// pathIndex finds the paths of a shard that a pattern may match, without reading the others. Paths
+// pathIndex finds the paths of a shard that a pattern may match, without reading all paths. Paths
 // are sorted, so that neighbours share most of their trigrams: a block of paths is one unit of
 // postings.
 //
@@ -46,7 +46,7 @@ func (s *shard) pathIndex() *pathIndex {
 	return s.pathPost
 }
 
-// dropPathIndex frees the memory of the index when nobody reads the shard anymore.
+// dropPathIndex frees the memory of the index. The caller closes the shard, so nobody reads it.
 func (s *shard) dropPathIndex() {
 	s.pathMu.Lock()
 	defer s.pathMu.Unlock()
@@ -133,7 +133,7 @@ func indexPaths(n int, path func(int) []byte) (segments [][]byte, starts []int) 
 }
 
 // eachCandidate calls each with every path that may satisfy a formula. It returns false, without a
-// call, if there is no index or too many paths may satisfy it.
+// call, if there is no index or more than a quarter of its blocks may satisfy the formula.
 func (x *pathIndex) eachCandidate(f *trigram.Formula, each func(path int)) bool {
 	if x.post == nil {
 		return false

@@ -9,26 +9,26 @@ import (
 // patterns caches recently compiled patterns, because users often repeat a search with another page
 // or filter. A cached automaton already has the states that earlier searches needed.
 type patterns struct {
-	mu   sync.Mutex // guards the fields below
-	all  map[query.Text]*pattern
-	list []query.Text // a ring with the keys of all, in the order in which they came
-	next int          // index in list of the oldest key, which is replaced next
+	mu     sync.Mutex // guards the fields below
+	byText map[query.Text]*pattern
+	ring   []query.Text // the keys of byText, in the order in which they came
+	oldest int          // index in ring of the oldest key, which add replaces next
 }
 
 // Limits of the cache.
 const (
-	keepPatterns = 64  // patterns
-	keepPattern  = 200 // bytes of the longest pattern
+	maxCachedPatterns     = 64  // patterns
+	maxCachedPatternBytes = 200 // bytes of the longest pattern
 )
 
 // compile returns a pattern for one search. Searches share the states of the automaton, but
 // stopping one of them does not stop the others.
 func (k *patterns) compile(t query.Text) (*pattern, error) {
-	if k == nil || len(t.Pattern) > keepPattern {
+	if k == nil || len(t.Pattern) > maxCachedPatternBytes {
 		return compile(t)
 	}
 	k.mu.Lock()
-	first := k.all[t]
+	first := k.byText[t]
 	k.mu.Unlock()
 
 	// Compile without the lock. If two searches compile the same pattern, add keeps the first.
@@ -50,18 +50,18 @@ func (k *patterns) add(t query.Text, c *pattern) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case k.all[t] != nil:
+	case k.byText[t] != nil:
 		return
-	case k.all == nil:
-		k.all = map[query.Text]*pattern{}
+	case k.byText == nil:
+		k.byText = map[query.Text]*pattern{}
 	}
 
-	if len(k.list) < keepPatterns {
-		k.list = append(k.list, t)
+	if len(k.ring) < maxCachedPatterns {
+		k.ring = append(k.ring, t)
 	} else {
-		delete(k.all, k.list[k.next])
-		k.list[k.next] = t
-		k.next = (k.next + 1) % keepPatterns
+		delete(k.byText, k.ring[k.oldest])
+		k.ring[k.oldest] = t
+		k.oldest = (k.oldest + 1) % maxCachedPatterns
 	}
-	k.all[t] = c
+	k.byText[t] = c
 }

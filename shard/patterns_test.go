@@ -42,7 +42,7 @@ func TestCompiledPatterns_areCached(t *testing.T) {
 	if _, err := k.compile(query.Text{Pattern: "(", Regexp: true}); err == nil {
 		t.Fatal("a bad expression compiles")
 	}
-	long := query.Text{Pattern: strings.Repeat("x", keepPattern+1)}
+	long := query.Text{Pattern: strings.Repeat("x", maxCachedPatternBytes+1)}
 	if once, again := get(long), get(long); once.formula == again.formula {
 		t.Fatal("a long pattern is kept")
 	}
@@ -56,8 +56,8 @@ func TestCompiledPatterns_cacheStaysWithinItsLimit(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
-			for i := range 3 * keepPatterns {
-				word := fmt.Sprintf("word%d", (i*7+g)%(2*keepPatterns))
+			for i := range 3 * maxCachedPatterns {
+				word := fmt.Sprintf("word%d", (i*7+g)%(2*maxCachedPatterns))
 				p, err := k.compile(query.Text{Pattern: word})
 				if err != nil {
 					t.Error(err)
@@ -71,11 +71,11 @@ func TestCompiledPatterns_cacheStaysWithinItsLimit(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(k.all) != keepPatterns || len(k.list) != keepPatterns {
-		t.Fatalf("%d patterns are kept", len(k.all))
+	if len(k.byText) != maxCachedPatterns || len(k.ring) != maxCachedPatterns {
+		t.Fatalf("%d patterns are kept", len(k.byText))
 	}
-	for _, q := range k.list {
-		if k.all[q] == nil {
+	for _, q := range k.ring {
+		if k.byText[q] == nil {
 			t.Fatalf("%v is in the list only", q)
 		}
 	}

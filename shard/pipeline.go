@@ -20,24 +20,24 @@ import (
 type pipeline struct {
 	b       *builder
 	workers int // encoders
-	room    int // bytes of text that fit into a batch
+	room    int // bytes of text for which a batch has memory
 
 	work, write, free chan *batch
 	finished          chan struct{} // each encoder and the writer send one value at their end
 }
 
-// newPipeline returns a pipeline for text bytes of text. A small repository gets one encoder and
-// small batches.
-func newPipeline(b *builder, text int64) *pipeline {
+// newPipeline returns a pipeline for that many bytes of text. A small repository gets one encoder
+// and small batches.
+func newPipeline(b *builder, textBytes int64) *pipeline {
 	workers := b.opt.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	workers = min(workers, 1+int(text/batchBytes))
+	workers = min(workers, 1+int(textBytes/batchBytes))
 
 	// The number of batches bounds the memory, because the reader waits for a free one.
 	p := &pipeline{
-		b: b, workers: workers, room: int(min(text, batchBytes)),
+		b: b, workers: workers, room: int(min(textBytes, batchBytes)),
 		work: make(chan *batch, 2), write: make(chan *batch, workers+2), free: make(chan *batch, workers+6),
 		finished: make(chan struct{}, workers+1),
 	}
@@ -117,7 +117,7 @@ func (p *pipeline) runWriter(stop context.CancelCauseFunc) {
 		p.free <- t
 	}
 
-	// The last segment of postings.
+	// Write the last segment of postings.
 	if failed == nil {
 		if failed = p.b.post.Finish(); failed != nil {
 			stop(failed)
@@ -148,7 +148,7 @@ func (p *pipeline) runReader(ctx context.Context, src Source, order []int) error
 
 	// Add the skipped documents after the last one that was read.
 	if err == nil {
-		f.addSkipped(-1)
+		f.addSkipped(noBlob)
 	}
 
 	p.enqueue(f.t)
@@ -166,8 +166,11 @@ type filler struct {
 	text  []byte // buffer for decoded content
 }
 
-// addSkipped adds the blobs before blob i, which are all skipped. With -1 it adds all that are
-// left.
+// noBlob is the index of no blob.
+const noBlob = -1
+
+// addSkipped adds the blobs of f.order before blob i, which are all skipped. With noBlob it adds all
+// blobs of f.order.
 func (f *filler) addSkipped(i int) {
 	b := f.p.b
 	for len(f.order) > 0 && f.order[0] != i {
@@ -176,7 +179,8 @@ func (f *filler) addSkipped(i int) {
 	}
 }
 
-// addText adds blob i with its content, and before it the skipped blobs that precede it.
+// addText adds blob i with its content, or as skipped if it is binary or too large. It first adds
+// the skipped blobs that precede it.
 func (f *filler) addText(i int, content []byte) error {
 	b := f.p.b
 	f.addSkipped(i)
@@ -185,16 +189,16 @@ func (f *filler) addText(i int, content []byte) error {
 	}
 	f.order = f.order[1:]
 
-	text, of := b.decodeText(f.text[:0], i, content)
-	if of > charset.UTF8Mark && cap(text) <= batchBytes {
-		f.text = text
+	text, encoding := b.decodeText(f.text[:0], i, content)
+	if encoding > charset.UTF8Mark && cap(text) <= batchBytes {
+		f.text = text // it was decoded into the buffer: reuse it for the next text
 	}
 
-	e := encoded{index: i, form: form{charset: of}, always: b.opt.MaxTrigrams < len(text) && alwaysIndexed(b.blobs[i], b.opt)}
+	e := encoded{index: i, form: form{charset: encoding}, always: b.opt.MaxTrigrams < len(text) && alwaysIndexed(b.blobs[i], b.opt)}
 	switch {
-	case charset.Binary(text, of):
+	case charset.Binary(text, encoding):
 		e.skip = skippedBinary
-	case len(text) > maxDocument: // in UTF-8 it is longer than in git
+	case len(text) > maxDocument: // in UTF-8 the text may be longer than in git
 		e.skip = skippedLarge
 	default:
 		e.text = f.copyText(text)
@@ -203,8 +207,8 @@ func (f *filler) addText(i int, content []byte) error {
 	return nil
 }
 
-// decodeText returns the text of blob i in UTF-8, and its encoding in git. It decodes into buf,
-// except when packing, where the content is UTF-8 already.
+// decodeText returns the text of blob i in UTF-8, and the encoding that it has in git. It decodes
+// into buf. When packing, it returns content itself, which is UTF-8 already.
 func (b *builder) decodeText(buf []byte, i int, content []byte) ([]byte, charset.Encoding) {
 	if known, ok := b.opt.known[b.blobs[i].OID]; ok {
 		return content, known.charset
@@ -212,8 +216,8 @@ func (b *builder) decodeText(buf []byte, i int, content []byte) ([]byte, charset
 	return charset.Decode(buf, content)
 }
 
-// copyText copies a text into the batch. If the buffer would have to grow, it begins the next batch
-// first.
+// copyText copies a text into the batch and returns the copy. If the buffer of the batch lacks room
+// for it, it begins the next batch first.
 func (f *filler) copyText(content []byte) []byte {
 	if len(f.t.buf)+len(content) > cap(f.t.buf) && len(f.t.docs) > 0 {
 		f.nextBatch()

@@ -55,18 +55,18 @@ type pattern struct {
 	positive   bool // the query has it outside of any Not, so its matches are shown
 }
 
-// reach is how much of a document must be read to verify a candidate unit. With
-// units of 4 KiB, an expression that starts in unit 7 needs
+// reach is how much of a document a search must read to verify a candidate unit. With
+// units of 4 KiB, a match that starts in unit 7 needs
 //
 //	reachStart     unit 7, and unit 8 up to the end of the line (or the longest match)
-//	reachLine      that, and unit 6 back to where the line begins
+//	reachLine      the same, and unit 6 back to where the line begins
 //	reachDocument  all units
 type reach uint8
 
 const (
-	reachStart    reach = iota // matches start in it
-	reachLine                  // the lines that touch it
-	reachDocument              // the whole document
+	reachStart    reach = iota // the match starts in the candidate unit
+	reachLine                  // the match is in a line that touches the candidate unit
+	reachDocument              // the match is anywhere in the document
 )
 
 // plan is a query compiled for all shards. Only stop changes it.
@@ -89,7 +89,7 @@ func (p *plan) stop() {
 	}
 }
 
-// maxNodes limits the size of a query, and with it the depth.
+// maxNodes limits the number of nodes of a query, and with it the depth of recursion.
 const maxNodes = 10_000
 
 // newPlan compiles a query. Its atoms about repositories must be resolved.
@@ -164,9 +164,9 @@ func (p *plan) addNode(q query.Q, positive bool) (*node, error) {
 
 // addPattern compiles a text and returns its index. A repeated text is compiled once.
 func (p *plan) addPattern(t query.Text, positive bool) (int, error) {
-	for i, have := range p.patterns {
-		if have.text == t {
-			have.positive = have.positive || positive
+	for i, known := range p.patterns {
+		if known.text == t {
+			known.positive = known.positive || positive
 			return i, nil
 		}
 	}
@@ -201,7 +201,7 @@ func compile(t query.Text) (*pattern, error) {
 func (c *pattern) planLiteral() {
 	t := c.text
 	c.formula = trigram.FromLiteral(t.Pattern, t.Fold)
-	c.longest = longestFold(t.Pattern, t.Fold)
+	c.longest = longestMatch(t.Pattern, t.Fold)
 
 	switch {
 	// A line break may be two bytes, and another unit may own the first of them.
@@ -246,10 +246,10 @@ func (c *pattern) planRegexp() error {
 	return nil
 }
 
-// longestFold returns an upper bound for the bytes of a match of a literal. With folding an ASCII k
+// longestMatch returns an upper bound for the bytes of a match of a literal. With folding an ASCII k
 // also matches the Kelvin sign of three bytes, and an s the long s of two. A letter beyond ASCII
 // may match any rune.
-func longestFold(lit string, fold bool) int {
+func longestMatch(lit string, fold bool) int {
 	n := len(lit)
 	if !fold {
 		return n

@@ -2,13 +2,14 @@ package shard
 
 import "sync/atomic"
 
-// Progress counts what a running search has done so far. decided never exceeds files. A nil
-// Progress counts nothing.
+// Progress counts what a running search has done so far: how many files may match, how many of them
+// it has decided, how many matches it found, and the bytes of text it read. decided never exceeds
+// files. A nil Progress counts nothing.
 type Progress struct {
 	files, decided, found, bytes atomic.Int64
 }
 
-// Add counts more work.
+// Add adds to each of the counts.
 func (p *Progress) Add(files, decided, found, bytes int64) {
 	if p == nil {
 		return
@@ -19,8 +20,7 @@ func (p *Progress) Add(files, decided, found, bytes int64) {
 	p.bytes.Add(bytes)
 }
 
-// Now returns how many files may match, how many of them are decided, the number of matches in
-// those, and the bytes of text read.
+// Now returns the counts so far.
 func (p *Progress) Now() (files, decided, found, bytes int64) {
 	decided = p.decided.Load() // load it first: files grows before decided does
 	return p.files.Load(), decided, p.found.Load(), p.bytes.Load()

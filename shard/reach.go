@@ -4,17 +4,18 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Reach returns a query without conditions on content and symbols, which all files satisfy that
-// satisfy q for some content and symbols. unknown says that q has such conditions.
+// Reach returns q without its conditions on content and symbols: every file that could satisfy q
+// with the right content and symbols satisfies the result. unknown reports whether q has such
+// conditions.
 func Reach(q query.Q) (reached query.Q, unknown bool) {
 	switch n := q.(type) {
-	// Unknown content may match, so the atom becomes true.
+	// Content that is not in the index may match, so the condition becomes true.
 	case *query.Text:
 		if n.Field != query.Name {
 			return query.Const(true), true
 		}
 
-	// Operators are unknown if a member is.
+	// An operator has such conditions if a member has.
 	case *query.And:
 		subs, unknown := reachAll(n.Subs)
 		return &query.And{Subs: subs}, unknown
@@ -22,7 +23,7 @@ func Reach(q query.Q) (reached query.Q, unknown bool) {
 		subs, unknown := reachAll(n.Subs)
 		return &query.Or{Subs: subs}, unknown
 
-	// The negation of something unknown is unknown too, so it becomes true.
+	// Whether a negated condition on content holds is not known either, so it becomes true.
 	case *query.Not:
 		if _, unknown := Reach(n.Sub); unknown {
 			return query.Const(true), true
@@ -31,7 +32,7 @@ func Reach(q query.Q) (reached query.Q, unknown bool) {
 	return q, false
 }
 
-// reachAll applies reach to each subquery.
+// reachAll returns Reach of each query; unknown if one of them has such conditions.
 func reachAll(subs []query.Q) (reached []query.Q, unknown bool) {
 	for _, s := range subs {
 		r, u := Reach(s)

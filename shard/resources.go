@@ -16,5 +16,5 @@ type resources struct {
 	tables *symbols.Tables
 
 	quarantine func(e *entry, cause error) // moves a damaged file aside
-	release    func(entries []*entry)      // see Set.release
+	release    func(entries []*entry)      // ends the use of open files: Set.release
 }

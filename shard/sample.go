@@ -21,34 +21,34 @@ const (
 )
 
 // trainDictionary makes the dictionary of the file from documents evenly spread over the order, and
-// writes it.
+// writes it. A file with too little text for smallestDict gets none.
 func (b *builder) trainDictionary(ctx context.Context, src Source, order []int) error {
-	var text int64
-	var fit []int
+	var textBytes int64
+	var eligible []int
 	for _, i := range order {
 		if x := b.blobs[i]; x.Size > 0 && x.Size <= b.opt.MaxFileSize && b.opt.skipReason(x) == indexed {
-			text += x.Size
-			fit = append(fit, i)
+			textBytes += x.Size
+			eligible = append(eligible, i)
 		}
 	}
 
-	size := min(text/dictShare, lz.MaxDict)
+	size := min(textBytes/dictShare, lz.MaxDict)
 	if size < smallestDict {
 		return nil
 	}
 
 	// If there are many documents, take some at equal distances.
-	want := fit
-	if len(fit) > sampleBlobs {
-		want = make([]int, sampleBlobs)
-		for k := range want {
-			want[k] = fit[k*len(fit)/sampleBlobs]
+	selected := eligible
+	if len(eligible) > sampleBlobs {
+		selected = make([]int, sampleBlobs)
+		for k := range selected {
+			selected[k] = eligible[k*len(eligible)/sampleBlobs]
 		}
 	}
 
 	var samples [][]byte
-	err := src.Read(ctx, want, func(i int, content []byte) error {
-		if text, of := b.decodeText(nil, i, content); !charset.Binary(text, of) {
+	err := src.Read(ctx, selected, func(i int, content []byte) error {
+		if text, encoding := b.decodeText(nil, i, content); !charset.Binary(text, encoding) {
 			samples = appendSamples(samples, text)
 		}
 		return nil

@@ -24,9 +24,12 @@ const (
 	scoreBasePart   = 100  // the name of the file contains a word of the query
 	scoreNameOnly   = 200  // the name of the file matches a query for names only
 	scoreCount      = 20   // times the logarithm of the number of matches
-	scoreEarly      = 10   // the first match is near the top of the file
-	scoreRecency    = 30   // the repository is recent
+	scoreEarly      = 10   // the first match is near the top of the file: half of it at scoreEarlyAt
+	scoreRecency    = 30   // times the recency of the repository
 )
+
+// scoreEarlyAt is the offset at which a first match gets half of scoreEarly.
+const scoreEarlyAt = 4096
 
 // scoreKind is added to a definition, by the rank of its kind: a reader who looks for a name rather
 // wants the function than a member.
@@ -51,22 +54,24 @@ func KindRank(kind string) int {
 // and vendored files. A deduction is less than the step from a use to a definition.
 var scoreCategory = [...]float64{plainCode: 0, documentation: 60, generatedCode: 150, testCode: 250, vendoredCode: 300}
 
-// scoreLooks is how many matches of a file are scored.
-const scoreLooks = 24
+// maxScoredMatches is how many matches of a file score looks at.
+const maxScoredMatches = 24
 
-// score returns the score of an occurrence of the current document. It scores its first matches.
+// score returns the score of an occurrence of the current document; spans are its matches. It adds
+// up the best definition or match, how close the words are, the number of matches, and what the
+// name, the category and the repository of the file are worth.
 func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float64 {
 	sh := r.b.s
 
-	// The best definition or match counts.
+	// The best definition or match counts. A match cannot score more than limit.
 	best, limit := e.b.bestDefinition(e.doc, &e.symbols), s.p.bestUse()
-	for i := 0; best < limit && i < min(len(spans), scoreLooks); i++ {
+	for i := 0; best < limit && i < min(len(spans), maxScoredMatches); i++ {
 		best = max(best, e.scoreSpan(spans[i]))
 	}
 
 	score := best + e.scoreTogether(spans) + scoreCount*math.Log2(float64(1+len(spans)))
 	if len(spans) > 0 {
-		score += scoreEarly / (1 + float64(spans[0].Start)/4096)
+		score += scoreEarly / (1 + float64(spans[0].Start)/scoreEarlyAt)
 	}
 
 	score += e.scoreName(occ, len(spans) == 0)
@@ -78,7 +83,7 @@ func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float6
 }
 
 // bestUse returns the highest score that scoreSpan can return. When score has found such a match,
-// it does not look at others.
+// it does not look at further matches.
 func (p *plan) bestUse() float64 {
 	best := float64(scoreShape)
 	for _, c := range p.patterns {
@@ -102,7 +107,8 @@ func (e *evaluator) recencyOf(s *search, repo *repoView) float64 {
 	return e.recency
 }
 
-// scoreSpan scores one match by its surroundings.
+// scoreSpan scores one match by the text around it. A match in text that was not decoded is the name
+// of a symbol.
 func (e *evaluator) scoreSpan(sp match.Span) float64 {
 	if sp.Start == sp.End {
 		return 0
@@ -151,7 +157,7 @@ func scoreShapeOf(text []byte, sp match.Span, low, high int) float64 {
 		return scoreWord // it is no name
 	}
 
-	// The rest of the line tells whether it is a definition.
+	// The line tells whether it defines the match.
 	from, to := low+bytes.LastIndexByte(text[low:sp.Start], '\n')+1, high
 	if i := bytes.IndexByte(text[sp.End:high], '\n'); i >= 0 {
 		to = sp.End + i
@@ -192,7 +198,7 @@ func looksDefined(before, after []byte) bool {
 		bytes.HasPrefix(after, []byte(" = (")) && bytes.Contains(after, []byte("=>"))
 }
 
-// endingWord returns the word of definers with which a text ends; nil if there is none.
+// endingWord returns the word of definingWords with which a text ends; nil if there is none.
 func endingWord(before []byte) []byte {
 	if n := len(before); n == 0 || before[n-1] != ' ' {
 		return nil
@@ -205,7 +211,7 @@ func endingWord(before []byte) []byte {
 	return nil
 }
 
-// looksUsed reports whether a line only uses a name after a word of definers: "struct list;"
+// looksUsed reports whether a line only uses a name after a defining word: "struct list;"
 // declares it, and "struct list *next" declares a variable of that type. After #define, const and
 // type, the line is a definition even if it ends with ; or has a *.
 func looksUsed(definer, after []byte) bool {
@@ -229,9 +235,9 @@ func looksCDefined(before, after []byte) bool {
 }
 
 // scoreName scores the name of the file: whether it is, or contains, a word of the query (list.c
-// for "list"). If only is set, the file has no match in its content, and a match in the name
+// for "list"). If nameOnly is set, the file has no match in its content, and a match in the name
 // counts, too.
-func (e *evaluator) scoreName(occ int, only bool) float64 {
+func (e *evaluator) scoreName(occ int, nameOnly bool) float64 {
 	path := e.b.s.path(int(e.b.s.occPath.At(occ)))
 	base := path[bytes.LastIndexByte(path, '/')+1:]
 	stem := base
@@ -243,7 +249,7 @@ func (e *evaluator) scoreName(occ int, only bool) float64 {
 	for _, p := range e.p.patterns {
 		switch {
 		case !p.positive:
-		case p.text.Field == query.Name && only:
+		case p.text.Field == query.Name && nameOnly:
 			if p.m.Matches(base) {
 				score = max(score, scoreNameOnly)
 			}

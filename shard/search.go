@@ -115,7 +115,7 @@ type run struct {
 	repoFound []atomic.Bool // by repository, with OnePerRepo: one of its files is found
 	next      int           // index of the next piece to take
 	done      int           // number of pieces decided, from the first on without a gap
-	sum       int           // matches in pieces[:done]
+	sum       int           // number of matches in pieces[:done]
 	limit     int           // number of pieces that count
 	failed    bool
 }
@@ -125,8 +125,8 @@ type piece struct {
 	docs    []uint32
 	units   int // posting units of the documents in this piece and all before it
 	hits    []hit
-	matches int // sum of the weights of the hits
-	ended   bool
+	matches int  // sum of the weights of the hits
+	ended   bool // a goroutine has decided it
 }
 
 // The size of a piece, in posting units. A piece takes at most a few milliseconds, because a light
@@ -170,24 +170,23 @@ func (s *search) stop() {
 
 // firstRound runs the first round. It may use nine tenths of the time until the deadline of ctx, so
 // that the second round can render the hits. start is when the search started.
-func (s *search) firstRound(ctx context.Context, now time.Time) error {
+func (s *search) firstRound(ctx context.Context, start time.Time) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, now.Add(deadline.Sub(now)*9/10))
+		ctx, cancel = context.WithDeadline(ctx, start.Add(deadline.Sub(start)*9/10))
 		defer cancel()
 	}
 
 	return s.runFirstRound(ctx)
 }
 
-// runFirstRound runs the first round on this goroutine and on helpers, as long as there are free
-// cores.
+// runFirstRound runs the first round on this goroutine, and on others while cores are free.
 func (s *search) runFirstRound(ctx context.Context) error {
 	if err := s.gate.enter(ctx, light); err != nil {
 		return s.cutAtDeadline(err)
 	}
 
-	var wg sync.WaitGroup // of the helpers that loop starts
+	var wg sync.WaitGroup // of the goroutines that startHelper starts
 	s.busy = 1
 	s.runTasks(ctx, &wg)
 	wg.Wait()
@@ -207,7 +206,8 @@ func (s *search) cutAtDeadline(err error) error {
 	return err
 }
 
-// runTasks runs tasks until there are none. The caller has a slot of the gate, which loop releases.
+// runTasks runs tasks until there are none, and adds what it read to s.stats. The caller has a slot
+// of the gate, which runTasks gives back.
 func (s *search) runTasks(ctx context.Context, wg *sync.WaitGroup) {
 	e := s.newEvaluator()
 	lane, hasSlot := light, true
@@ -264,8 +264,8 @@ func (s *search) fail(err error) {
 }
 
 // nextTask returns the next task for the goroutine with evaluator e, or nil if there is none. A
-// task either decides a piece of a bound run, or binds the next run. If there are more tasks, take
-// starts another goroutine.
+// task either decides a piece of a bound run, or binds the next run. If there are more tasks,
+// nextTask starts another goroutine.
 func (s *search) nextTask(ctx context.Context, e *evaluator, wg *sync.WaitGroup) func() error {
 	if err := ctx.Err(); err != nil {
 		s.fail(err)
@@ -277,7 +277,7 @@ func (s *search) nextTask(ctx context.Context, e *evaluator, wg *sync.WaitGroup)
 		return nil
 	}
 
-	// Decide pieces first, because they may have enough matches.
+	// Decide pieces before binding further runs, because the pieces may have enough matches.
 	if r := s.nextPieceRun(); r != nil {
 		i := r.next
 		r.next++
@@ -316,13 +316,13 @@ func (s *search) nextPieceRun() *run {
 }
 
 // worthStarting reports whether a goroutine should start the next piece of a run. A search that may
-// stop early does not start it if the pieces that are being decided will probably find enough. It
-// expects as many matches per unit in these as in the finished pieces: with k units finished and b
-// units started,
+// stop early does not start it if the pieces that are being decided will probably find enough
+// matches. It expects as many matches per unit in them as in the finished pieces: with k units
+// finished and b units started,
 //
 //	expected(b) = sum * b / k   and the piece is started while   expected(b) < enough(b)
 //
-// The other goroutines end. A goroutine that finishes a piece asks again.
+// A goroutine for which there is no piece ends. One that finishes a piece asks again.
 func (s *search) worthStarting(r *run) bool {
 	if s.r.CountAll || r.next == r.done {
 		return true
@@ -421,14 +421,14 @@ func (s *search) dropRun(r *run, err error) error {
 	return nil
 }
 
-// makePieces cuts the candidate documents into pieces. all says that all matches are counted.
-// Otherwise pieces have about 16, 32, 64 ... 512 units. The number of cores has no effect, so that
-// the answer does not depend on it:
+// makePieces cuts the candidate documents into pieces. If countAll is set, the search counts all
+// matches, and pieces have about 64 units; otherwise about 16, 32, 64 ... 512. The number of cores
+// has no effect, so that the answer does not depend on it:
 //
 //	documents of 10, 3, 5, 20, 15 units  ->  {10 3 5} {20 15}
-func (r *run) makePieces(all bool) {
+func (r *run) makePieces(countAll bool) {
 	size, maxSize := pieceFirst, pieceUnits
-	if all {
+	if countAll {
 		size, maxSize = pieceAll, pieceAll
 	}
 
@@ -447,11 +447,12 @@ func (r *run) makePieces(all bool) {
 	}
 }
 
-// decidePiece decides the documents of the i-th piece of a run.
+// decidePiece decides the documents of the i-th piece of a run. If the decided pieces have enough
+// matches, it lowers the limit of the run, which stops the search there.
 func (s *search) decidePiece(ctx context.Context, e *evaluator, r *run, i int) error {
 	pc := &r.pieces[i]
 	for k, d := range pc.docs {
-		if k&15 == 15 { // often enough to stop soon, seldom enough to cost nothing
+		if k&15 == 15 { // check ctx for every 16th document, which costs next to nothing
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -534,7 +535,7 @@ func (s *search) decideDocument(ctx context.Context, e *evaluator, r *run, pc *p
 			names = e.nameSpans(o)
 		}
 		if err := ctx.Err(); err != nil {
-			return err // a stopped pattern may have missed matches
+			return err // a stopped matcher may have missed matches
 		}
 
 		h := hit{run: r, doc: uint32(e.doc), occ: uint32(o), mask: mask, content: int32(len(spans)), names: int32(len(names))}

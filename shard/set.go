@@ -117,7 +117,8 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 	return s, nil
 }
 
-// Close waits until all readers have released their files, and unmaps the files.
+// Close waits until all readers have released their files, and unmaps the files. A closed set gives
+// no file to new readers.
 func (s *Set) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -260,7 +261,7 @@ func (s *Set) quarantine(e *entry, cause error) {
 	name := e.f.Name()
 	key, _ := keyOf(name)
 
-	// If a new copy of the file is in the set, a reader has found the old one damaged: do nothing.
+	// If the set has a new copy of the file, cause is about the old copy: do nothing.
 	s.mu.Lock()
 	if s.files[key] != e {
 		s.mu.Unlock()
@@ -285,7 +286,7 @@ func (s *Set) putAside(name string, cause error) {
 	}
 
 	if errors.Is(err, fs.ErrNotExist) {
-		return // another goroutine has moved it
+		return // another goroutine has moved the file and reported it
 	}
 
 	if s.opt.Damaged != nil {
@@ -407,7 +408,7 @@ func (s *Set) Retain(live func(name string) bool, grace time.Duration) (removed 
 			removed = append(removed, name)
 		}
 	}
-	s.older()
+	s.countOlder()
 
 	slices.Sort(removed)
 	return removed, err

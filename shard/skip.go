@@ -41,6 +41,8 @@ type form struct {
 	charset charset.Encoding
 }
 
+// byte encodes a form in one byte: the reason in the lower four bits, the encoding above. formOf is
+// its inverse.
 func (f form) byte() byte { return byte(f.skip) | byte(f.charset)<<4 }
 
 func formOf(b byte) form { return form{skip(b & 15), charset.Encoding(b >> 4)} }
@@ -88,5 +90,5 @@ func (o BuildOptions) withDefaults() BuildOptions {
 	return o
 }
 
-// errBlob adds the blob to an error of indexing.
-func errBlob(oid string, err error) error { return fmt.Errorf("index blob %s: %w", oid, err) }
+// blobError adds the blob to an error of indexing.
+func blobError(oid string, err error) error { return fmt.Errorf("index blob %s: %w", oid, err) }

@@ -6,13 +6,14 @@ import (
 )
 
 // skipList returns the list of occurrences without content in the index. The first call makes the
-// list, which takes four bytes for each.
+// list, which takes four bytes for each occurrence.
 func (s *shard) skipList() *skipList {
 	s.listOnce.Do(func() { s.list = s.listSkips() })
 	return s.list
 }
 
-// listSkips computes the list of skipped files. Callers use skipList, which computes it only once.
+// listSkips makes the list of occurrences without content. Callers use skipList, which calls it only
+// once.
 func (s *shard) listSkips() *skipList {
 	l := &skipList{}
 	if !slices.Contains(s.m.languages, SkippedLanguage) {

@@ -61,7 +61,7 @@ type BuildOptions struct {
 	SliceBytes  int64                  // bytes of text in one shard file; one document may exceed it; 0 means 512 MiB
 	Workers     int                    // goroutines; 0 means GOMAXPROCS
 	Progress    func(done, total int64)
-	DeltaLimit  int     // from so many shards of one repository on, Update rewrites small ones; 0 means 8
+	DeltaLimit  int     // if a repository has that many shards, Update rewrites small ones; 0 means 8
 	DeadLimit   float64 // Update rewrites a shard with a greater share of dead documents; 0 means 0.25
 
 	known    map[string]form // by blob id, when packing: how the document was indexed before; its content is UTF-8
@@ -85,13 +85,14 @@ type share struct {
 	documents int
 }
 
-// add counts a document with text bytes of text.
-func (s *share) add(text int64) {
-	s.text += text
+// add adds a document with that many bytes of text to the share.
+func (s *share) add(textBytes int64) {
+	s.text += textBytes
 	s.documents++
 }
 
-// describe describes the part of a repository with this share, in a file of size bytes.
+// describe returns the Built of a part with this share, in a file of size bytes. In a pack it divides
+// size among the repositories by their text.
 func (s *share) describe(part Part, size int64, m *meta) Built {
 	b := Built{Part: part, Bytes: size, TextBytes: s.text, Documents: s.documents}
 	if len(m.repos) > 1 {

@@ -19,9 +19,9 @@ type Tagger = symbols.Tagger
 // Symbolize writes the symbols file of a part and returns the part with it. It does not add the
 // file to the set: the caller must first make sure that Retain keeps it, and then call Add.
 //
-// It copies the symbols of documents from the known parts, and calls tag for the others. Where tag
-// failed for the known parts, it calls tag only if again is set. If tag fails for a text, the
-// symbols of that text stay unknown.
+// It copies the symbols of documents that a known part has, and calls tag for all other documents.
+// For a document for which tag failed before, it calls tag again only if again is set. If tag fails
+// for a text, the symbols of that text stay unknown.
 func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, again bool, tag Tagger) (Part, error) {
 	p.Symbols = FileID{}
 
@@ -41,16 +41,16 @@ func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, again bool, t
 	old, _ := s.Acquire(known)
 	defer old.Release()
 
-	var have []symbols.Known
+	var knownSymbols []symbols.Known
 	for _, m := range old.members {
 		if m.ready() == nil && m.sym != nil && !m.sym.f.Older(s.versions()) {
-			have = append(have, symbols.Known{File: m.sym.sym, Texts: m.texts()})
+			knownSymbols = append(knownSymbols, symbols.Known{File: m.sym.sym, Texts: m.texts()})
 		}
 	}
 
 	texts := m.texts()
 	texts.Versions = s.versions()
-	id, err := symbols.Write(ctx, s.dir, texts, have, again, tag)
+	id, err := symbols.Write(ctx, s.dir, texts, knownSymbols, again, tag)
 	if err != nil {
 		return p, fmt.Errorf("symbolize: %w", err)
 	}
@@ -78,7 +78,8 @@ func (m *member) symbolsKey(doc int) (symbols.Key, bool) {
 	return symbols.Key{Language: sh.m.languages[sh.occLang.At(o)], OID: sh.oid(doc)}, true
 }
 
-// textReader returns a function that reads whole documents. One goroutine may use it.
+// textReader returns a function that appends the text of a document to dst, and returns it with the
+// first path of the document. Only one goroutine may use it.
 func (m *member) textReader() func(doc int, dst []byte) ([]byte, string, error) {
 	var t text
 	return func(doc int, dst []byte) ([]byte, string, error) {
@@ -86,7 +87,7 @@ func (m *member) textReader() func(doc int, dst []byte) ([]byte, string, error) 
 		if err := t.decodeUnits(0, t.units-1); err != nil {
 			return nil, "", err
 		}
-		o := int(m.sh.docOccur.At(doc)) // first path of the document
+		o := int(m.sh.docOccur.At(doc)) // first occurrence of the document
 		return append(dst, t.buf...), string(m.sh.path(int(m.sh.occPath.At(o)))), nil
 	}
 }
@@ -99,7 +100,7 @@ func (s *Set) UnknownSymbols(p Part) (documents, tries int) {
 	defer v.Release()
 	for _, m := range v.members {
 		// Check the symbols before m.ready, which is slow for a pack of thousands of repositories.
-		if m.sym == nil || m.symbolsReady() != nil || len(m.sym.sym.Unknown()) == 0 || m.ready() != nil {
+		if m.sym == nil || m.openSymbols() != nil || len(m.sym.sym.Unknown()) == 0 || m.ready() != nil {
 			continue
 		}
 		unknown := m.sym.sym.Unknown()

@@ -48,15 +48,15 @@ var testNames = map[string]*naming{
 	"erl": {marks: testMarks, starts: testStarts, ends: []string{"_SUITE"}},
 }
 
-// hasSpecs reports whether the language of an extension calls tests specs. Then a directory of that
-// name contains tests.
+// hasSpecs reports whether the language of an extension calls its tests specs. Then a directory
+// named spec contains tests.
 func hasSpecs(ext string) bool {
 	n := testNames[ext]
 	return n == specNames || n == bothNames
 }
 
-// isTest reports whether a path is a test, by its directories and by its name. lower is the path in
-// lower case.
+// isTest reports whether a file is a test, by its directories and by its name. lower is the path in
+// lower case, dirs the kinds of its directories.
 func isTest(path, lower string, dirs dirMask) bool {
 	if dirs&testDir != 0 {
 		return true
@@ -76,12 +76,12 @@ func isTest(path, lower string, dirs dirMask) bool {
 	switch {
 	case dirs&specDir != 0 && hasSpecs(ext):
 		return true
-	case hasMark(base, ext, n.marks), prefixAny(base, n.starts), slices.Contains(n.names, stem):
+	case hasMark(base, ext, n.marks), hasAnyPrefix(base, n.starts), slices.Contains(n.names, stem):
 		return true
 	}
 
 	// Cut the extension from path, not from lower, which may have another length.
-	return n.ends != nil && suffixAny(path[:strings.LastIndexByte(path, '.')], n.ends)
+	return n.ends != nil && hasAnySuffix(path[:strings.LastIndexByte(path, '.')], n.ends)
 }
 
 // hasMark reports whether a name contains one of the marks, which show that a file is a test. A
@@ -97,18 +97,18 @@ func hasMark(base, ext string, marks []string) bool {
 
 // TestPaths returns a regular expression for the paths that isTest accepts.
 func TestPaths() string {
-	const begin, all, ending = `(?:\A|/)`, `(?s:.*)`, `\z`
+	const begin, anything, ending = `(?:\A|/)`, `(?s:.*)`, `\z`
 
 	parts := []string{
-		begin + anyOf(dirsWith(testDir)) + "/",
-		begin + anyOf(dirsWith(specDir)) + "/" + all + `\.` + anyOf(extsWith(hasSpecs)) + ending,
+		begin + anyOf(directoryNames(testDir)) + "/",
+		begin + anyOf(directoryNames(specDir)) + "/" + anything + `\.` + anyOf(selectExtensions(hasSpecs)) + ending,
 
 		// The rules of most languages do not apply to Go files, which notGo excludes.
 		begin + anyOf(testStarts) + "(?:" + notGo + "|go)?" + ending,
 		anyOf(testMarks) + "(?:" + notGo + ")?" + ending,
 	}
-	for _, ext := range extsWith(func(string) bool { return true }) {
-		parts = append(parts, testNames[ext].exprs(ext)...)
+	for _, ext := range selectExtensions(func(string) bool { return true }) {
+		parts = append(parts, testNames[ext].ownExpressions(ext)...)
 	}
 	slices.Sort(parts)
 	return "(?i:" + strings.Join(slices.Compact(parts), "|") + ")"
@@ -117,9 +117,9 @@ func TestPaths() string {
 // notGo matches the rest of a path's last part, after a mark or a start, if it does not end in .go.
 const notGo = `[^/]*(?:[^/o]|[^/g]o|[^/.]go)|o`
 
-// exprs returns expressions for the files of an extension that the rules of most languages do not
-// cover.
-func (n *naming) exprs(ext string) (parts []string) {
+// ownExpressions returns regular expressions for the tests with an extension that the rules of most
+// languages do not cover.
+func (n *naming) ownExpressions(ext string) (parts []string) {
 	last := `\.` + regexp.QuoteMeta(ext) + `\z`
 
 	for _, mark := range n.marks {
@@ -141,8 +141,8 @@ func (n *naming) exprs(ext string) (parts []string) {
 	return parts
 }
 
-// dirsWith returns the names of directories that have a bit of the mask.
-func dirsWith(mask dirMask) (names []string) {
+// directoryNames returns the names of the directories of some kinds, sorted.
+func directoryNames(mask dirMask) (names []string) {
 	for name, m := range dirCategories {
 		if m&mask != 0 {
 			names = append(names, name)
@@ -152,8 +152,8 @@ func dirsWith(mask dirMask) (names []string) {
 	return names
 }
 
-// extsWith returns the extensions with a naming of their own for which wanted returns true.
-func extsWith(wanted func(ext string) bool) (exts []string) {
+// selectExtensions returns the extensions in testNames for which wanted returns true, sorted.
+func selectExtensions(wanted func(ext string) bool) (exts []string) {
 	for ext := range testNames {
 		if wanted(ext) {
 			exts = append(exts, ext)

@@ -29,7 +29,7 @@ type text struct {
 	index         int64       // compressed bytes read, of all documents
 	loads         int         // documents with a decoded unit
 	hasUnit       bool        // a unit of the current document is decoded
-	found         knownLine   // in the current document
+	found         knownLine   // the latest line, in the current document
 	searchedBytes int64       // bytes searched for the ends of lines, of all documents; for tests
 	cache         *blockCache // nil to bypass the cache
 }
@@ -95,7 +95,7 @@ func (t *text) decodeUnit(u int) error {
 	dst := t.buf[start:t.readableEnd(u)]
 
 	if t.cache != nil && t.cache.get(s.f, row, dst) {
-		t.countLoaded(u, len(dst), 0)
+		t.markDecoded(u, len(dst), 0)
 		return nil
 	}
 
@@ -117,9 +117,9 @@ func (t *text) decodeUnit(u int) error {
 	// The decoder may write up to Slack bytes after dst. If the next unit is decoded already, save
 	// its first bytes and put them back.
 	var saved [lz.Slack]byte
-	next := u+1 < t.units && t.decoded[u+1]
+	nextDecoded := u+1 < t.units && t.decoded[u+1]
 	after := t.buf[start+len(dst) : min(start+len(dst)+lz.Slack, cap(t.buf))]
-	if next {
+	if nextDecoded {
 		copy(saved[:], after)
 	}
 
@@ -127,20 +127,20 @@ func (t *text) decodeUnit(u int) error {
 		return s.f.Damaged("block %d: %w", row, err)
 	}
 
-	if next {
+	if nextDecoded {
 		copy(after, saved[:])
 	}
 
 	if t.cache != nil {
 		t.cache.put(s.f, row, dst)
 	}
-	t.countLoaded(u, len(dst), int64(to-from))
+	t.markDecoded(u, len(dst), int64(to-from))
 	return nil
 }
 
-// countLoaded counts a unit that was decoded: size bytes of text, for which read bytes of the index
-// were read.
-func (t *text) countLoaded(u, size int, read int64) {
+// markDecoded marks a unit as decoded, and counts its size bytes of text and the bytes of the index
+// that were read for them.
+func (t *text) markDecoded(u, size int, read int64) {
 	t.decoded[u] = true
 	t.bytes += int64(size)
 	t.index += read
@@ -173,7 +173,7 @@ func (t *text) lineStart(offset int) (int, error) {
 		return k.start, nil
 	}
 
-	// If the offset is after startTo, search only back to there.
+	// If the offset is after startTo, search back only to startTo.
 	start, floor := 0, 0
 	if offset > k.startTo {
 		start, floor = k.start, k.startTo

@@ -16,13 +16,16 @@ const (
 	scoreRun      = 40_000 // times the share of the words that stand next to each other
 )
 
-// Together reports whether a file with this score has the words of the query next to each other,
-// because the rest of a score is less than scoreAdjacent-1000.
-func Together(score float64) bool { return score >= scoreAdjacent-1000 }
+// maxDeduction is more than all deductions from a score.
+const maxDeduction = 1000
+
+// Together reports whether a file with this score has the words of the query next to each other.
+// Without scoreAdjacent a score is always lower.
+func Together(score float64) bool { return score >= scoreAdjacent-maxDeduction }
 
 const (
-	togetherLooks = 2000 // greatest number of matches of a file that are examined
-	togetherGap   = 3    // greatest number of punctuation bytes between words that are next to each other
+	maxJoinedMatches = 2000 // greatest number of matches of a file that are examined
+	togetherGap      = 3    // greatest number of punctuation bytes between words that are next to each other
 )
 
 // scoreTogether scores how close together the words of the query are in the current document.
@@ -33,7 +36,7 @@ func (e *evaluator) scoreTogether(spans []match.Span) float64 {
 	}
 
 	best := e.scoreRunOfWords(spans, words)
-	for _, sp := range spans[:min(len(spans), togetherLooks)] {
+	for _, sp := range spans[:min(len(spans), maxJoinedMatches)] {
 		if !e.t.decoded[e.t.unitAt(sp.Start)] || !bytes.EqualFold(e.t.buf[sp.Start:sp.End], words[0]) {
 			continue
 		}
@@ -50,14 +53,14 @@ func (e *evaluator) scoreTogether(spans []match.Span) float64 {
 }
 
 // scoreRunOfWords scores the longest run of words that are next to each other in the order of the
-// query. A shorter run than three words and half of the query scores 0.
+// query. A run scores 0 if it is shorter than three words and than half of the query.
 func (e *evaluator) scoreRunOfWords(spans []match.Span, words [][]byte) float64 {
 	if len(words) < 3 {
 		return 0
 	}
 
 	longest, run, last := 0, 0, -1 // last is the index of the word that ends the run
-	for i, sp := range spans[:min(len(spans), togetherLooks)] {
+	for i, sp := range spans[:min(len(spans), maxJoinedMatches)] {
 		if !e.t.decoded[e.t.unitAt(sp.Start)] {
 			run, last = 0, -1
 			continue
@@ -77,8 +80,8 @@ func (e *evaluator) scoreRunOfWords(spans []match.Span, words [][]byte) float64 
 	return scoreRun * float64(longest) / float64(len(words))
 }
 
-// areAdjacent reports whether two words with this text between them are next to each other: it has
-// no other word and at most togetherGap punctuation bytes.
+// areAdjacent reports whether two words with this text between them are next to each other: the text
+// is short, and has no other word and at most togetherGap punctuation bytes.
 func areAdjacent(between []byte) bool {
 	signs := 0
 	for _, c := range between {
@@ -107,7 +110,7 @@ func isFollowedBy(text []byte, words [][]byte) bool {
 			gap++
 		}
 
-		// Without a gap the word would be the rest of a longer one.
+		// Without a gap the word would only be the end of a longer word.
 		if gap == 0 && symbols.IsWord(w[0]) {
 			return false
 		}

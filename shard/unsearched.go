@@ -80,8 +80,8 @@ type skipCounter struct {
 	paths []docSet     // by pattern: the rows whose paths match
 }
 
-// matchConditions finds which repositories, revisions and paths of the shard the conditions below n match.
-// It returns false if ctx ended.
+// matchConditions sets c.masks, c.revs and c.paths: which repositories, revisions and paths of the
+// shard the conditions below n match. It returns false if ctx ended.
 func (c *skipCounter) matchConditions(p *plan, n *node, names *pathSets) bool {
 	switch n.op {
 	case opRev:
@@ -130,8 +130,8 @@ func (c *skipCounter) countRows(root *node) int {
 }
 
 // countRange counts the rows of a range for which the root holds in any revision, without the
-// changed rows. last has the bits of the last word that stand for rows.
-func (c *skipCounter) countRange(root *node, in skipRange, last uint64, changed docSet) int {
+// changed rows. lastWord has the bits of the last word that stand for rows.
+func (c *skipCounter) countRange(root *node, in skipRange, lastWord uint64, changed docSet) int {
 	set := c.rowsInAnyRevision(root, in)
 	if set.bits == nil && !set.all {
 		return 0
@@ -144,7 +144,7 @@ func (c *skipCounter) countRange(root *node, in skipRange, last uint64, changed 
 			word = set.bits[i]
 		}
 		if i == in.words-1 {
-			word &= last
+			word &= lastWord
 		}
 		if changed != nil {
 			word &^= changed[in.word+i]
@@ -178,11 +178,11 @@ func (c *skipCounter) rowsInAnyRevision(root *node, in skipRange) rowSet {
 
 	alike := []uint64{in.mask} // sets of revisions for which every node has the same result
 	for _, n := range c.revs {
-		held := c.masks[n.slot].bits[in.repo]
+		matching := c.masks[n.slot].bits[in.repo]
 		for i, part := range alike {
-			if in, out := part&held, part&^held; in != 0 && out != 0 {
-				alike[i] = in
-				alike = append(alike, out)
+			if yes, no := part&matching, part&^matching; yes != 0 && no != 0 {
+				alike[i] = yes
+				alike = append(alike, no)
 			}
 		}
 	}
@@ -225,7 +225,7 @@ func (c *skipCounter) rowsHolding(n *node, in skipRange, revisions uint64) rowSe
 	panic(fmt.Sprintf("BUG: a plan that Reach made has operator %d", n.op))
 }
 
-// and returns the intersection. It changes neither set.
+// and returns the intersection of two sets. It changes neither.
 func (s rowSet) and(o rowSet) rowSet {
 	switch {
 	case s.bits == nil && !s.all, o.bits == nil && o.all:
@@ -241,7 +241,7 @@ func (s rowSet) and(o rowSet) rowSet {
 	return rowSet{bits: out}
 }
 
-// or returns the union. It changes neither set.
+// or returns the union of two sets. It changes neither.
 func (s rowSet) or(o rowSet) rowSet {
 	switch {
 	case s.bits == nil && s.all, o.bits == nil && !o.all:

@@ -39,8 +39,8 @@ func (v *View) Untagged(ctx context.Context, q query.Q) (UntaggedFiles, error) {
 	return out, nil
 }
 
-// reachSymbols returns q with true in place of each condition on symbols, also of a negated one:
-// the query that a file with unknown symbols may satisfy.
+// reachSymbols returns q with true in place of each condition on symbols, negated or not: every file
+// with unknown symbols that could satisfy q satisfies the result.
 func reachSymbols(q query.Q) query.Q {
 	switch n := q.(type) {
 	case *query.Text:
@@ -48,9 +48,9 @@ func reachSymbols(q query.Q) query.Q {
 			return query.Const(true)
 		}
 	case *query.And:
-		return &query.And{Subs: eachReached(n.Subs)}
+		return &query.And{Subs: reachSymbolsOfAll(n.Subs)}
 	case *query.Or:
-		return &query.Or{Subs: eachReached(n.Subs)}
+		return &query.Or{Subs: reachSymbolsOfAll(n.Subs)}
 	case *query.Not:
 		if asksSymbols(n.Sub) {
 			return query.Const(true)
@@ -59,8 +59,8 @@ func reachSymbols(q query.Q) query.Q {
 	return q
 }
 
-// eachReached returns reachSymbols of each query.
-func eachReached(subs []query.Q) []query.Q {
+// reachSymbolsOfAll returns the result of reachSymbols for each query.
+func reachSymbolsOfAll(subs []query.Q) []query.Q {
 	out := make([]query.Q, len(subs))
 	for i, s := range subs {
 		out[i] = reachSymbols(s)
@@ -90,7 +90,7 @@ func (m *member) hasUnknownSymbols() bool {
 // set.
 func (m *member) untaggedDocs() docSet {
 	docs := newDocSet(m.sh.m.documents)
-	unknown := symbol.Can // reports whether the files of a language have unknown symbols
+	hasUnknown := symbol.MayHaveSymbols // reports whether the files of a language have unknown symbols
 	if m.sym != nil {
 		for _, u := range m.sym.sym.Unknown() {
 			docs.add(u.Doc)
@@ -98,17 +98,17 @@ func (m *member) untaggedDocs() docSet {
 		if !m.sym.f.Older(withKeys) {
 			return docs
 		}
-		unknown = symbol.HasKeys
+		hasUnknown = symbol.HasKeys
 	}
 
-	can := make([]bool, len(m.sh.m.languages))
+	unknownLanguages := make([]bool, len(m.sh.m.languages))
 	for i, language := range m.sh.m.languages {
-		can[i] = unknown(language)
+		unknownLanguages[i] = hasUnknown(language)
 	}
 	for doc := range m.sh.m.documents {
 		o := int(m.sh.docOccur.At(doc))
-		text := o < int(m.sh.docOccur.At(doc+1)) && m.sh.docUnit.At(doc) < m.sh.docUnit.At(doc+1)
-		if text && can[m.sh.occLang.At(o)] {
+		hasText := o < int(m.sh.docOccur.At(doc+1)) && m.sh.docUnit.At(doc) < m.sh.docUnit.At(doc+1)
+		if hasText && unknownLanguages[m.sh.occLang.At(o)] {
 			docs.add(doc)
 		}
 	}

@@ -86,7 +86,7 @@ type prior struct {
 	m           *member
 	part        Part
 	index       int      // index of the repository in the shard
-	want        []uint64 // by occurrence of the shard: its mask in the next generation; 0 means dead
+	next        []uint64 // by occurrence of the shard: its mask in the next generation; 0 means dead
 	occurrences int      // number of the repository's occurrences
 	alive       int      // number of those that stay alive
 	share                // the share of the repository in the file
@@ -128,10 +128,10 @@ func (u *update) assignOccurrences() {
 				continue
 			}
 
-			if s.p.want[s.occ] == 0 {
+			if s.p.next[s.occ] == 0 {
 				s.p.alive++
 			}
-			s.p.want[s.occ] |= o.Mask
+			s.p.next[s.occ] |= o.Mask
 		}
 		if u.fresh[i] != nil {
 			u.delta += b.Size
@@ -152,7 +152,7 @@ func (u *update) findHolders() map[occurrenceKey]holder {
 	for _, p := range u.prior {
 		sh := p.m.sh
 
-		p.want, p.occurrences, p.alive = make([]uint64, sh.m.occurs), 0, 0
+		p.next, p.occurrences, p.alive = make([]uint64, sh.m.occurs), 0, 0
 		for d := range sh.m.documents {
 			for o := int(sh.docOccur.At(d)); o < int(sh.docOccur.At(d+1)); o++ {
 				if int(sh.occRepo.At(o)) != p.index {
@@ -172,8 +172,8 @@ func (u *update) findHolders() map[occurrenceKey]holder {
 
 // dropParts drops parts from u.prior, so that their documents go into the delta, and reports
 // whether it dropped any. It drops a part with too many dead occurrences, or the smallest parts if
-// there are too many. It drops a part only together with others that have at least a quarter of its
-// size, so each byte is rewritten a logarithmic number of times.
+// the repository has too many parts. The parts dropped before a part and the delta have at least a
+// quarter of its size, so Update rewrites each byte a logarithmic number of times.
 func (u *update) dropParts() bool {
 	for i, p := range u.prior {
 		if dead := p.occurrences - p.alive; float64(dead) > u.opt.DeadLimit*float64(p.occurrences) {
@@ -202,9 +202,9 @@ func (u *update) dropParts() bool {
 		keep--
 	}
 
-	folded := keep < len(u.prior)
+	dropped := keep < len(u.prior)
 	u.prior = u.prior[:keep]
-	return folded
+	return dropped
 }
 
 // keepParts writes the .dead files of the parts that stay, and returns these parts. It leaves out a
@@ -236,7 +236,7 @@ func (p *prior) nextPart(s *Set, repo Repository) (part Part, err error) {
 
 	c := change{shard: sh.f.Name(), repo: repo, from: p.sourceBits()}
 	same := true // every mask is the one in the shard
-	for o, want := range p.want {
+	for o, want := range p.next {
 		if int(sh.occRepo.At(o)) != p.index {
 			continue
 		}
@@ -249,7 +249,7 @@ func (p *prior) nextPart(s *Set, repo Repository) (part Part, err error) {
 		}
 	}
 
-	if same && slices.EqualFunc(repo.Revisions, sh.m.repos[p.index].Revisions, sameRevision) {
+	if same && slices.EqualFunc(repo.Revisions, sh.m.repos[p.index].Revisions, isSameRevision) {
 		part.Dead = FileID{}
 		return part, nil
 	}
@@ -258,12 +258,12 @@ func (p *prior) nextPart(s *Set, repo Repository) (part Part, err error) {
 	return part, err
 }
 
-// sameRevision reports whether two revisions have the same name, commit and bit.
-func sameRevision(a, b Revision) bool {
+// isSameRevision reports whether two revisions have the same name, commit and bit.
+func isSameRevision(a, b Revision) bool {
 	return a.Name == b.Name && a.Commit == b.Commit && a.Bit == b.Bit
 }
 
-// sourceBits chooses for each bit of the next generation the bit of the shard that is right for
+// sourceBits chooses for each bit of the next generation the bit of the shard that equals it for
 // most occurrences. If HEAD was bit 0 of the shard and is bit 1 now, and only three files changed,
 // from[1] is 0: three exceptions instead of a mask for every file. noBit means that no occurrence
 // has the bit.
@@ -274,7 +274,7 @@ func (p *prior) sourceBits() []uint8 {
 	type pair struct{ base, want uint64 }
 	count := map[pair]int{}
 	var bases, wants uint64 // unions of the masks
-	for o, want := range p.want {
+	for o, want := range p.next {
 		if int(sh.occRepo.At(o)) == p.index {
 			base := sh.masks.At(int(sh.occMask.At(o)))
 			count[pair{base, want}]++
@@ -299,15 +299,15 @@ func (p *prior) sourceBits() []uint8 {
 		}
 
 		for b := bases; b != 0; b &= b - 1 {
-			i, right := bits.TrailingZeros64(b), 0
+			i, correct := bits.TrailingZeros64(b), 0
 			for pr, n := range count {
 				if pr.want>>j&1 == pr.base>>i&1 {
-					right += n
+					correct += n
 				}
 			}
 
-			if right > best {
-				best, from[j] = right, uint8(i)
+			if correct > best {
+				best, from[j] = correct, uint8(i)
 			}
 		}
 	}
@@ -328,11 +328,11 @@ func (u *update) deltaSource() Source {
 	return r
 }
 
-// someBlobs is a source with some blobs of another source.
+// someBlobs is a source with some blobs of the source of an update.
 type someBlobs struct {
 	u     *update
 	blobs []Blob
-	index []int // by blob: its index in the other source
+	index []int // by blob: its index in u.blobs
 }
 
 func (r *someBlobs) Repositories() []Repository { return []Repository{r.u.repo} }

@@ -82,7 +82,8 @@ func Groups(parts []Part) []*Group {
 	return groups
 }
 
-// Within returns the group of the parts with wanted repositories; nil if there are none.
+// Within returns a new group of the parts for whose repositories wanted returns true; nil if there
+// are none.
 func (g *Group) Within(wanted func(repo uint32) bool) *Group {
 	in := &Group{}
 	for _, p := range g.Parts {
@@ -110,7 +111,7 @@ type entry struct {
 	sym  *symbols.File // for KindSymbols
 
 	refs   int       // readers; guarded by Set.mu
-	gone   bool      // it has left Set.files, and is unmapped after its last reader
+	gone   bool      // it has left Set.files; its last reader unmaps it
 	unused time.Time // since when Retain finds it unused; zero while it is used
 }
 
@@ -143,8 +144,8 @@ type groupView struct {
 	changedRows  docSet
 	changedAlive []changedSkip
 
-	last  atomic.Pointer[repoMasks] // the latest result for an opRev node: most queries have the same
-	skips atomic.Pointer[skipCount] // the latest count, for the same reason
+	last  atomic.Pointer[repoMasks] // the latest result for an opRev node: most queries have the same node
+	skips atomic.Pointer[skipCount] // the latest result of countSkipped for an opRev node
 }
 
 // Limits of the caches of group views. Several are cached, because users with access to different
@@ -270,9 +271,9 @@ func (m *member) prepare() error {
 	return nil
 }
 
-// symbolsReady reads the shard and the symbols, once, without making the group view. The member
+// openSymbols reads the shard and the symbols, once, without making the group view. The member
 // must have a symbols file.
-func (m *member) symbolsReady() error {
+func (m *member) openSymbols() error {
 	return file.Guard(func() error {
 		if err := m.sh.ready(); err != nil {
 			return err
@@ -313,8 +314,8 @@ func (m *member) buildGroupView() error {
 }
 
 // alive returns the documents with a live occurrence; nil means all of the shard. The caller must
-// not change the set. few says that they are less than half of the shard.
-func (m *member) alive() (set docSet, few bool) {
+// not change the set. isMinority reports whether they are less than half of the shard.
+func (m *member) alive() (set docSet, isMinority bool) {
 	if m.full {
 		return nil, false
 	}
@@ -323,7 +324,7 @@ func (m *member) alive() (set docSet, few bool) {
 	j.once.Do(func() {
 		j.living = newDocSet(s.m.documents)
 
-		// A document is alive if one of its occurrences is.
+		// A document is alive if one of its occurrences is alive.
 		for d := range s.m.documents {
 			for o := int(s.docOccur.At(d)); o < int(s.docOccur.At(d+1)); o++ {
 				if r := j.repos[s.occRepo.At(o)]; r != nil && r.mask(s, o) != 0 {

@@ -3,11 +3,10 @@ package trigram
 // MayBegin reports whether one of the conditions of f may begin at a byte of text[:to]. The bytes
 // after to are context only.
 //
-// Use it for a line that begins in the unit before a run of candidates and ends in the first
-// candidate. A condition that begins in a unit lies in the window of that unit. So a match whose
-// first condition begins in the unit before would make that unit a candidate, which it is not. If
-// no condition begins in the rest of the line either, the line has no match, and the unit before
-// need not be read to find the start of the line.
+// Use it for a line that begins in unit u-1, which is no candidate, and ends in unit u, which is
+// one. A condition lies in the window of the unit in which it begins. So no condition of a match
+// begins in u-1. If none begins in the part of the line that is in u either, the line has no match,
+// and the caller need not read u-1 to find the start of the line.
 func (f *Formula) MayBegin(text []byte, to int) bool {
 	return f.root == nil || f.root.mayBegin(text, to)
 }
@@ -36,10 +35,10 @@ func (n *node) mayBegin(text []byte, to int) bool {
 // holdsAt reports whether a factor or run may be at an offset. Bytes after the end of text are
 // unknown, so they always fit.
 func (n *node) holdsAt(text []byte, at int) bool {
-	rest := text[at:]
+	text = text[at:]
 	if n.op == opRun {
 		bit := uint8(1) << n.class
-		for _, b := range rest[:min(n.count, len(rest))] {
+		for _, b := range text[:min(n.count, len(text))] {
 			if runBits[b]&bit == 0 {
 				return n.special && b >= 0x80
 			}
@@ -49,11 +48,11 @@ func (n *node) holdsAt(text []byte, at int) bool {
 
 	// A factor has a class of bytes for each position.
 	for k, set := range n.set {
-		if k == len(rest) {
+		if k == len(text) {
 			break
 		}
-		if !set.has(foldByte[rest[k]]) {
-			return n.special && rest[k] >= 0x80
+		if !set.has(foldByte[text[k]]) {
+			return n.special && text[k] >= 0x80
 		}
 	}
 	return true

@@ -45,14 +45,15 @@ func (s byteSet) appendBytes(dst []byte) []byte {
 	return dst
 }
 
-// folded maps capitals to lower case.
+// folded returns the set with each capital replaced by its small letter.
 func (s byteSet) folded() byteSet {
 	const capitals = 0x07fffffe
 	s[1] = s[1]&^capitals | s[1]&capitals<<32
 	return s
 }
 
-// String returns a single member as it is, and several members as ranges in brackets.
+// String returns the only member as it is written in a formula. It returns several members in
+// brackets, with neighbours as a range: [0-9_].
 func (s byteSet) String() string {
 	m := s.appendBytes(nil)
 	if len(m) == 1 {

@@ -18,8 +18,8 @@ type tables struct {
 // maxIDs is an upper bound for all trigram numbers.
 const maxIDs = directIDs + 1<<24
 
-// open allocates lastEpoch.
-func (t *tables) open() (err error) {
+// allocateEpochs allocates lastEpoch.
+func (t *tables) allocateEpochs() (err error) {
 	t.lastEpoch, err = allocOffHeap[uint8](maxIDs)
 	return err
 }
@@ -31,7 +31,8 @@ func (t *tables) close() {
 	*t = tables{}
 }
 
-// forgetEscapes drops the numbers of trigrams with an escape. Call it at the end of a segment.
+// forgetEscapes drops the numbers of trigrams with an escape. The writer calls it at the end of a
+// segment.
 func (t *tables) forgetEscapes() {
 	for i, k := range t.keys {
 		t.escapeIDs[k] = 0
@@ -40,7 +41,8 @@ func (t *tables) forgetEscapes() {
 	t.keys = t.keys[:0]
 }
 
-// startUnit starts the next unit.
+// startUnit starts the next unit with the next epoch. After epoch 255 it clears lastEpoch and starts
+// again at 1.
 func (t *tables) startUnit() {
 	if t.epoch == 255 {
 		clear(t.lastEpoch[:directIDs+len(t.keys)])
@@ -50,8 +52,8 @@ func (t *tables) startUnit() {
 }
 
 // extractUnit writes the distinct trigram numbers of a window into ids and returns how many there
-// are. ids must have room for one number a byte. Most windows have no escape, so extractDirect is
-// enough.
+// are. ids must have room for one number a byte. extractDirect, which is faster, does it for most
+// windows, because they have no escape.
 func (t *tables) extractUnit(ids []uint32, window []byte) (int, error) {
 	t.startUnit()
 	n, escapes := t.extractDirect(ids, window)
@@ -62,9 +64,9 @@ func (t *tables) extractUnit(ids []uint32, window []byte) (int, error) {
 }
 
 // extractDirect extracts the trigrams of a window without an escape, into ids[:n]. escapes is the
-// bitwise or of all classes: if it has the bit escape, ids are wrong. It writes every number to
-// ids[n], but increments n only for a new one: a branch on "new" would be mispredicted all the
-// time. Before each trigram
+// bitwise or of all classes: if it has the bit escape, the numbers in ids are wrong. It writes every
+// number to ids[n], but increments n only for a number that is new in the unit. A branch on that
+// would be mispredicted all the time. Before each trigram
 //
 //	ids[:n] = the distinct numbers so far, and first = stride3 * class of its first byte
 func (t *tables) extractDirect(ids []uint32, window []byte) (n int, escapes uint32) {
@@ -97,7 +99,7 @@ func (t *tables) extractDirect(ids []uint32, window []byte) (n int, escapes uint
 }
 
 // extractEscapes extracts the trigrams of a window with an escape, and returns how many there are.
-// It starts the unit again, because extractDirect has marked numbers in lastEpoch that are wrong.
+// It starts the unit again, because extractDirect has marked wrong numbers in lastEpoch.
 func (t *tables) extractEscapes(ids []uint32, window []byte) (int, error) {
 	if t.escapeIDs == nil {
 		extra, err := allocOffHeap[uint32](1 << 24)

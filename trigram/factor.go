@@ -4,8 +4,15 @@ package trigram
 // a unit must still lie in the window of the unit.
 const maxFactor = 56
 
-// maxTriple is the greatest number of trigrams that are looked up for one position of a factor.
+// maxTriple is the greatest number of trigrams that a search looks up for one position of a factor.
 const maxTriple = 4096
+
+// pairCost is the number of trigrams that begin with the same two bytes, about.
+const pairCost = 64
+
+// minRunClasses is the least number of bytes of a run that have several possible values. With fewer
+// the run has so many single bytes that a factor of these rules out more.
+const minRunClasses = 4
 
 // replaceAnchors returns the sequence without anchors. If edges is set, it turns the line anchors
 // at the start and the end of the sequence into newlines: `a$` becomes an a and a newline or
@@ -190,18 +197,16 @@ func dedup(s []int) []int {
 }
 
 const (
-	// cheapTriple is how many trigrams a position may have to be looked up in addition to a
-	// position of single bytes.
+	// A search looks up a further position with at most cheapTriple trigrams if the cheapest
+	// position has single bytes, and with at most someTriple if the cheapest one has classes.
 	cheapTriple = 32
-	// someTriple is how many it may have to be looked up in addition to a cheaper position with
-	// classes.
-	someTriple = 256
+	someTriple  = 256
 )
 
 // trimToLookups chooses which trigrams of the factor to look up, and cuts the factor down to them.
-// If two bytes are cheaper than any trigram, it keeps only these. A factor too short for either is
-// cut to a first byte that has no class of its own, if it has one, because such a byte is rare.
-// Otherwise trim empties the factor.
+// If two bytes are cheaper than any trigram, it keeps only these two. Of a factor that has neither
+// it keeps only the first byte, if that is a single byte with an escape as class, because such a
+// byte is rare. Otherwise it empties the factor.
 func (n *node) trimToLookups() {
 	best, cost := -1, maxTriple+1 // the cheapest position of three bytes
 	for i := 0; i+3 <= len(n.set); i++ {
@@ -210,10 +215,10 @@ func (n *node) trimToLookups() {
 		}
 	}
 
-	// Two bytes are a range of the dictionary, about 60 trigrams.
+	// The trigrams that begin with the same two bytes are a range of the dictionary.
 	pair := -1 // the position of two bytes, if that is cheaper
 	for i := 0; i+2 <= len(n.set); i++ {
-		if c := 64 * n.set[i].size() * n.set[i+1].size(); c < cost {
+		if c := pairCost * n.set[i].size() * n.set[i+1].size(); c < cost {
 			pair, cost = i, c
 		}
 	}
@@ -230,9 +235,9 @@ func (n *node) trimToLookups() {
 	}
 }
 
-// pickPositions chooses the positions to look up: best, which is the cheapest, and all others that
-// are cheap enough beside it. cost is the number of trigrams at best. It cuts the factor down to
-// these.
+// pickPositions chooses the positions to look up: best, which is the cheapest, and each other one
+// with at most cheapTriple or someTriple trigrams. cost is the number of trigrams at best. It cuts
+// the factor down to the bytes of these positions.
 func (n *node) pickPositions(best, cost int) {
 	limit := someTriple
 	if cost == 1 {
@@ -247,7 +252,7 @@ func (n *node) pickPositions(best, cost int) {
 		}
 	}
 
-	// Count positions from the first class that is kept.
+	// The cut factor begins at from, so count the positions from there.
 	for i := range n.picks {
 		n.picks[i] -= from
 	}
@@ -272,8 +277,7 @@ func (s seq) bestRun(i, end int) (best *node, at int) {
 }
 
 // makeRun returns the run of a class that begins at element i; set has the bytes of the class. It
-// returns nil if the run is too short to rule out anything, or if it has so many single bytes that
-// a factor rules out more.
+// returns nil if the run is shorter than minRun or has fewer than minRunClasses.
 func (s seq) makeRun(i, class int, set byteSet) *node {
 	count, classes, special := 0, 0, false
 	for _, e := range s[i:] {
@@ -291,8 +295,7 @@ func (s seq) makeRun(i, class int, set byteSet) *node {
 		}
 	}
 
-	// With few classes, the single bytes make a factor that rules out more.
-	if classes < 4 || count < minRun[class] {
+	if classes < minRunClasses || count < minRun[class] {
 		return nil
 	}
 	return &node{op: opRun, class: class, count: min(count, maxRun), special: special}

@@ -99,8 +99,8 @@ func makeGap(alts []seq) elem {
 	return g
 }
 
-// makeAlt returns one element that matches any of the alternatives. If these have too many elements
-// it is a gap, because they are processed again for each use of the element.
+// makeAlt returns one element that matches any of the alternatives. It is a gap if the alternatives
+// have more than maxWeight elements, because each use of the element processes them again.
 func makeAlt(alts []seq) elem {
 	a := makeGap(alts)
 	if w := countElems(alts); w <= maxWeight {
@@ -123,8 +123,8 @@ func countElems(alts []seq) int {
 
 // flattener turns an expression into alternatives of sequences.
 type flattener struct {
-	fold   bool
-	breaks int // line breaks so far
+	fold       bool // ignore case
+	lineBreaks int  // line breaks so far, which flattenClass counts
 }
 
 // flatten returns the alternatives of an expression, for example
@@ -193,8 +193,8 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 	return []seq{{}} // OpEmptyMatch and word boundaries consume nothing
 }
 
-// maxBreaks is how many line breaks of an expression are searched both as "\n" and as "\r\n". Later
-// ones split the literal, so that either form matches.
+// maxBreaks is how many line breaks of an expression become two alternatives, "\n" and "\r\n". A
+// later line break becomes a gap of "\r" and then "\n", which splits its literal.
 const maxBreaks = 3
 
 // flattenLiteral returns the sequences of a literal. Its line breaks may be "\n" or "\r\n".
@@ -219,15 +219,15 @@ func (f *flattener) flattenLiteral(chars []char, fold bool) []seq {
 	return all
 }
 
-// flattenClass returns the alternatives for one rune, which s matches. If it may be a newline, a
-// "\r" may precede it.
+// flattenClass returns the alternatives for one rune; s has its elements. If the rune may be a
+// newline, a "\r" may precede it.
 func (f *flattener) flattenClass(s seq) []seq {
 	if !s[0].set.has('\n') {
 		return []seq{s}
 	}
 
 	r := elem{set: carriageReturn()}
-	if f.breaks++; f.breaks > maxBreaks {
+	if f.lineBreaks++; f.lineBreaks > maxBreaks {
 		r.kind = elemGap
 		return []seq{append(seq{r}, s...)}
 	}
@@ -236,17 +236,18 @@ func (f *flattener) flattenClass(s seq) []seq {
 	return []seq{s, {r, newline}}
 }
 
-// flattenRepeated flattens the body of a repetition. It does not branch at line breaks, because
-// these alternatives would multiply.
+// flattenRepeated flattens the body of a repetition. Line breaks in it do not become two
+// alternatives, because each copy of the body would multiply them.
 func (f *flattener) flattenRepeated(re *syntax.Regexp) []seq {
-	before := f.breaks
-	f.breaks = maxBreaks
+	before := f.lineBreaks
+	f.lineBreaks = maxBreaks
 	out := f.flatten(re)
-	f.breaks = before
+	f.lineBreaks = before
 	return out
 }
 
-// carriageReturn returns the set that $ may consume: a line may end in "\r\n".
+// carriageReturn returns the set of "\r". An anchor $ may consume it, because a line may end in
+// "\r\n".
 func carriageReturn() (set byteSet) {
 	set.add('\r')
 	return set
@@ -270,7 +271,8 @@ func (f *flattener) flattenRepeat(re *syntax.Regexp) []seq {
 	return all
 }
 
-// union returns the alternatives of a and of b.
+// union returns the alternatives of a and of b. If they have too many elements, it returns one gap
+// that matches all of them.
 func union(a, b []seq) []seq {
 	all := append(a[:len(a):len(a)], b...)
 	if countElems(all) > 4*maxWeight {
@@ -280,7 +282,8 @@ func union(a, b []seq) []seq {
 }
 
 // product returns the alternatives of a followed by b. It combines each of a with each of b. If
-// that makes too many, it first turns the alternatives of one side into a single element.
+// that makes too many alternatives, it first turns those of one side into a single element, and if
+// each side is one long sequence, both into gaps.
 func product(a, b []seq) []seq {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
@@ -335,7 +338,7 @@ func splitChars(s string) []char {
 	return cs
 }
 
-// elems returns the elements that match a char.
+// elems returns the elements that match a char. With fold they match every case of it.
 func (c char) elems(fold bool) seq {
 	if c.raw {
 		var e elem
@@ -354,35 +357,39 @@ func (c char) elems(fold bool) seq {
 	return classElems(ranges, false)
 }
 
+// Two runes beyond ASCII have an ASCII letter as their other case: k and s.
 const (
 	kelvin = 0x212a
 	longS  = 0x017f
 )
 
+// maxClassRange is the greatest length of a range beyond ASCII whose runes are listed one by one.
+const maxClassRange = 256
+
 // classElems returns the elements that match one rune of a class. ASCII runes become a set of
 // bytes. A few other runes become sets if their encodings have one length. Otherwise the elements
-// match any rune beyond ASCII.
+// match the ASCII runes of the class and any rune beyond ASCII.
 func classElems(ranges []rune, fold bool) seq {
-	ascii, others, many := splitClass(ranges)
+	ascii, others, incomplete := splitClass(ranges)
 	special := false
 	if fold {
 		ascii, others, special = foldClass(ascii, others)
 	}
 
-	if !many {
-		rest := others[:0:0]
+	if !incomplete {
+		beyondASCII := others[:0:0]
 		for _, r := range others {
 			if r == kelvin && ascii.has('k') || r == longS && ascii.has('s') {
 				special = true
 				continue
 			}
-			rest = append(rest, r)
+			beyondASCII = append(beyondASCII, r)
 		}
 
-		if len(rest) == 0 {
+		if len(beyondASCII) == 0 {
 			return seq{{set: ascii, special: special}}
 		}
-		if s := elemsOfOneLength(rest); s != nil && ascii == (byteSet{}) && !special {
+		if s := elemsOfOneLength(beyondASCII); s != nil && ascii == (byteSet{}) && !special {
 			return s
 		}
 	}
@@ -394,18 +401,18 @@ func classElems(ranges []rune, fold bool) seq {
 	return seq{first, more}
 }
 
-// splitClass splits a class into its members below 0x80 and the others. many says that others lacks
-// some: there are too many, or U+FFFD is one of them, which stands for broken bytes too.
-func splitClass(ranges []rune) (ascii byteSet, others []rune, many bool) {
-	// All ASCII members go into the set. Others are listed while they are few.
+// splitClass splits a class into its members below 0x80 and the others. incomplete says that others
+// lacks the members of a range: it is longer than maxClassRange, or has U+FFFD, which stands for
+// broken bytes too.
+func splitClass(ranges []rune) (ascii byteSet, others []rune, incomplete bool) {
 	for i := 0; i+1 < len(ranges); i += 2 {
 		lo, hi := ranges[i], ranges[i+1]
 		for r := lo; r <= min(hi, utf8.RuneSelf-1); r++ {
 			ascii.add(byte(r))
 		}
 
-		if lo = max(lo, utf8.RuneSelf); hi-lo > 256 || lo <= utf8.RuneError && utf8.RuneError <= hi {
-			many = true
+		if lo = max(lo, utf8.RuneSelf); hi-lo > maxClassRange || lo <= utf8.RuneError && utf8.RuneError <= hi {
+			incomplete = true
 			continue
 		}
 
@@ -413,13 +420,13 @@ func splitClass(ranges []rune) (ascii byteSet, others []rune, many bool) {
 			others = append(others, r)
 		}
 	}
-	return ascii, others, many
+	return ascii, others, incomplete
 }
 
-// foldClass adds the other cases of the members of a class. special is set if the class has a k or
-// an s, which have other cases beyond ASCII.
-func foldClass(ascii byteSet, others []rune) (byteSet, []rune, bool) {
-	special := ascii.has('k') || ascii.has('K') || ascii.has('s') || ascii.has('S')
+// foldClass adds the other cases of the members of a class to both of its parts. special reports
+// whether the class has a k or an s, which have another case beyond ASCII.
+func foldClass(ascii byteSet, others []rune) (_ byteSet, _ []rune, special bool) {
+	special = ascii.has('k') || ascii.has('K') || ascii.has('s') || ascii.has('S')
 	ascii = ascii.folded()
 	for b := byte('a'); b <= 'z'; b++ {
 		if ascii.has(b) {
@@ -440,8 +447,8 @@ func foldClass(ascii byteSet, others []rune) (byteSet, []rune, bool) {
 	return ascii, others, special
 }
 
-// elemsOfOneLength returns the elements that match one of the runes if all encodings have one
-// length, otherwise nil. For é and è (C3 A9, C3 A8) they are C3, and one of A8 and A9.
+// elemsOfOneLength returns the elements that match one of the runes if the encodings of all have the
+// same length, otherwise nil. For é and è (C3 A9, C3 A8) they are C3, and one of A8 and A9.
 func elemsOfOneLength(runes []rune) seq {
 	var s seq
 	for _, r := range runes {

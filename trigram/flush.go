@@ -5,9 +5,15 @@ import (
 	"slices"
 )
 
-// flush ends the segment: it sorts the log, encodes every list and emits the segment. It encodes
-// the rows while it sorts, because the caller of Add waits for it. last says that no segment
-// follows.
+// Arguments of flush.
+const (
+	moreSegments = false
+	lastSegment  = true
+)
+
+// flush ends the segment: it sorts the log, encodes every list, emits the segment and empties the
+// writer for the next one. It encodes the rows while it sorts, because the caller of Add waits for
+// it.
 func (w *Writer) flush(last bool) error {
 	if w.units%64 != 0 {
 		w.copyWordsToBlock()
@@ -20,20 +26,20 @@ func (w *Writer) flush(last bool) error {
 		w.encodeRows()
 	}()
 
-	used := w.countLog()
-	w.sortLog(used)
+	logged := w.countLog()
+	w.sortLog(logged)
 
-	// The lists need both results.
+	// encodeLists needs the encoded rows and the sorted log.
 	<-encoded
-	w.encodeLists(used)
+	w.encodeLists(logged)
 
 	// Choose the rows of the next segment. After the last segment only clear the counts.
 	if last {
-		for _, id := range used {
+		for _, id := range logged {
 			w.counts[id] = 0
 		}
 	} else {
-		w.chooseNextRows(used)
+		w.chooseNextRows(logged)
 	}
 
 	// Write the head, then the columns of runs, with one byte a unit.
@@ -58,15 +64,15 @@ func (w *Writer) flush(last bool) error {
 	return w.opt.Emit(append([][]byte{w.front, w.enc.blocks, w.enc.entries}, w.enc.parts...)...)
 }
 
-// sortLog sorts the log by trigram into w.sorted, with a counting sort. used has the logged trigram
-// numbers, ascending. Afterwards counts[id] is where the units of id end in w.sorted. They begin
-// where those of the previous number in used end.
+// sortLog sorts the units of the log by trigram into w.sorted, with a counting sort. logged has the
+// logged trigram numbers, ascending. Afterwards counts[id] is where the units of id end in w.sorted.
+// They begin where those of the previous number in logged end.
 //
 //	counts {a: 2, b: 1}   ->  a begins at 0, b at 2   ->  after the log {a: 2, b: 3}
-func (w *Writer) sortLog(used []uint32) {
+func (w *Writer) sortLog(logged []uint32) {
 	at := uint32(0)
 	// Turn each count into the position of the trigram's first unit.
-	for _, id := range used {
+	for _, id := range logged {
 		at, w.counts[id] = at+w.counts[id], at
 	}
 
@@ -83,14 +89,15 @@ func (w *Writer) sortLog(used []uint32) {
 }
 
 // encodeLists writes all posting lists in the order of their keys: those of the rows, of the sorted
-// log, and of trigrams with an escape. used is as in sortLog.
-func (w *Writer) encodeLists(used []uint32) {
+// log, and of trigrams with an escape. Then it writes the two lists that belong to no trigram.
+// logged is as in sortLog.
+func (w *Writer) encodeLists(logged []uint32) {
 	w.enc.reset(w.units)
-	direct, _ := slices.BinarySearch(used, directIDs)
-	escapes := w.escapeLists(used, direct)
+	direct, _ := slices.BinarySearch(logged, directIDs)
+	escapes := w.escapeLists(logged, direct)
 
 	// Rows and log are sorted by number, and numbers below directIDs have the order of their keys.
-	hot, cold := w.hotIDs[1:], used[:direct]
+	hot, cold := w.hotIDs[1:], logged[:direct]
 	from := uint32(0) // where the units of cold[0] begin in w.sorted
 	for row := 1; len(hot) > 0 || len(cold) > 0; {
 		isHot := len(hot) > 0 && (len(cold) == 0 || hot[0] < cold[0])
@@ -159,7 +166,7 @@ func (w *Writer) encodeRows() {
 			}
 
 			b, row := &w.gathered[r], &w.rows[first+r]
-			clear(b[words:min(len(b), words+blockWords)]) // words of the segment before
+			clear(b[words:min(len(b), words+blockWords)]) // the block may still have words of the segment before
 
 			row.at, row.units = len(lists), countBits(b[:words])
 			row.kind, lists = appendBitmapList(lists, b, row.units, words)
@@ -183,17 +190,17 @@ type escapeList struct {
 }
 
 // escapeLists returns the lists of the trigrams with an escape, sorted by key. Their numbers are
-// used[direct:].
-func (w *Writer) escapeLists(used []uint32, direct int) []escapeList {
+// logged[direct:].
+func (w *Writer) escapeLists(logged []uint32, direct int) []escapeList {
 	from := uint32(0)
 
-	// Lists follow each other in sorted: the first of these starts where the last direct one ends.
+	// In w.sorted these lists follow those of the trigrams without an escape.
 	if direct > 0 {
-		from = w.counts[used[direct-1]]
+		from = w.counts[logged[direct-1]]
 	}
 
 	var list []escapeList
-	for _, id := range used[direct:] {
+	for _, id := range logged[direct:] {
 		list = append(list, escapeList{w.t.keys[id-directIDs], w.sorted[from:w.counts[id]]})
 		from = w.counts[id]
 	}
@@ -201,13 +208,13 @@ func (w *Writer) escapeLists(used []uint32, direct int) []escapeList {
 	return list
 }
 
-// chooseNextRows chooses which trigrams have a row in the next segment, by their counts in this
-// one.
-func (w *Writer) chooseNextRows(used []uint32) {
+// chooseNextRows chooses which trigrams have a row in the next segment, by how many units of this
+// one have them. logged is as in sortLog.
+func (w *Writer) chooseNextRows(logged []uint32) {
 	from := uint32(0)
 
-	// Turn the ends into counts again, and add the rows with their numbers of units.
-	for _, id := range used {
+	// Turn the ends of the lists into counts again, and add the counts of the rows.
+	for _, id := range logged {
 		end := w.counts[id]
 		w.counts[id], from = end-from, end
 	}
@@ -215,8 +222,8 @@ func (w *Writer) chooseNextRows(used []uint32) {
 	for r, id := range w.hotIDs {
 		if r > 0 {
 			w.counts[id] = uint32(w.rows[r].units)
-			used = append(used, id)
+			logged = append(logged, id)
 		}
 	}
-	w.chooseHot(used)
+	w.chooseHot(logged)
 }

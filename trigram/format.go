@@ -60,9 +60,17 @@ const (
 	kinds
 )
 
-// varintMax is the number of ids up to which a varint list is used. It is smaller, but can only be
-// read from its beginning.
+// varintMax is the number of ids up to which a list is a varint list. Such a list is smaller than
+// the others, but can only be read from its beginning.
 const varintMax = 256
+
+// Parts of a sliced list. A slice with at least sliceBytes units is a bitmap, because the low bytes
+// of its units would not be shorter.
+const (
+	directoryBytes = 32 // a bit for each of 256 slices
+	sliceBytes     = 32 // a bit for each of the 256 units of a slice
+	wordsPerSlice  = 4
+)
 
 // head is the fixed first part of a segment.
 type head struct {
@@ -93,7 +101,7 @@ func (h *head) appendTo(dst []byte) []byte {
 // encoder builds the parts of a segment that grow with the keys: blocks, entries and lists. The
 // lists are in pieces, because those of rows stay where they were built.
 type encoder struct {
-	words   int // in a flat list
+	words   int // length of a flat list in 64-bit words
 	blocks  []byte
 	entries []byte
 	lists   []byte   // lists that the encoder made
@@ -101,8 +109,8 @@ type encoder struct {
 	parts   [][]byte // all lists, in order
 	total   int      // bytes of all lists
 	keys    uint32   // number of entries so far
-	last    uint32   // key of the last entry
-	buf     []byte
+	lastKey uint32   // key of the last entry
+	buf     []byte   // reused for the list that is being encoded
 }
 
 // reset starts a new segment.
@@ -110,7 +118,7 @@ func (e *encoder) reset(units int) {
 	e.words = (units + 63) / 64
 	e.blocks, e.entries, e.lists = e.blocks[:0], e.entries[:0], e.lists[:0]
 	e.parts, e.inParts, e.total = e.parts[:0], 0, 0
-	e.keys, e.last = 0, 0
+	e.keys, e.lastKey = 0, 0
 }
 
 // endPart makes one part of the bytes in lists that are in no part yet.
@@ -123,7 +131,7 @@ func (e *encoder) endPart() {
 
 // startEntry starts the entry of a key, and a new block if the last one is full.
 func (e *encoder) startEntry(key uint32, kind int) {
-	delta := key - e.last
+	delta := key - e.lastKey
 	if e.keys%blockKeys == 0 {
 		e.blocks = binary.LittleEndian.AppendUint32(e.blocks, key)
 		e.blocks = binary.LittleEndian.AppendUint32(e.blocks, uint32(len(e.entries)))
@@ -132,7 +140,7 @@ func (e *encoder) startEntry(key uint32, kind int) {
 	}
 
 	e.entries = binary.AppendUvarint(e.entries, uint64(delta)<<3|uint64(kind))
-	e.last = key
+	e.lastKey = key
 	e.keys++
 }
 
@@ -147,7 +155,7 @@ func (e *encoder) endEntry(units, size int) {
 func (e *encoder) addIDs(key uint32, ids []uint16) {
 	from := len(e.lists)
 
-	// Choose the smallest form for that number of ids.
+	// The kind of list depends on the number of ids.
 	switch {
 	case len(ids) == 1:
 		e.startEntry(key, kindInline1)
@@ -182,14 +190,14 @@ func (e *encoder) addIDs(key uint32, ids []uint16) {
 	}
 }
 
-// addBitmap appends the list of a bitmap.
+// addBitmap appends the entry and the list of a key whose units are in a bitmap.
 func (e *encoder) addBitmap(key uint32, b *Bitmap) {
 	n, kind := b.Count(), 0
 	kind, e.buf = appendBitmapList(e.buf[:0], b, n, e.words)
 	e.addList(key, kind, n, e.buf, func() { e.lists = append(e.lists, e.buf...) })
 }
 
-// addRow appends the list of a row without copying it.
+// addRow appends the entry of a key and the encoded list of its row, which it does not copy.
 func (e *encoder) addRow(key uint32, r *rowList, lists []byte) {
 	data := lists[r.at:r.end]
 	e.addList(key, r.kind, r.units, data, func() {
@@ -198,8 +206,8 @@ func (e *encoder) addRow(key uint32, r *rowList, lists []byte) {
 	})
 }
 
-// addList appends an entry for a list that is encoded as data. If data does not fit into the entry,
-// addList calls appendData, which appends it to the lists.
+// addList appends the entry of a key, whose list is encoded as data. An inline list goes into the
+// entry. For any other kind addList calls appendData, which must append data to the lists.
 func (e *encoder) addList(key uint32, kind, units int, data []byte, appendData func()) {
 	// A trigram without units has no entry: a lookup then finds nothing.
 	if units == 0 {
@@ -243,10 +251,12 @@ func appendBitmapList(dst []byte, b *Bitmap, n, words int) (kind int, _ []byte) 
 	for _, id := range ids {
 		dst = binary.LittleEndian.AppendUint16(dst, id)
 	}
+
+	// One unit gives kindInline1, two give kindInline2. For no unit any kind will do: see addList.
 	return kindInline1 + max(n, 1) - 1, dst
 }
 
-// appendFlat, appendDeltas and appendSliced append the bytes of a list of their kind.
+// appendFlat appends a flat list: the first words of the bitmap.
 func appendFlat(dst []byte, b *Bitmap, words int) []byte {
 	for _, w := range b[:words] {
 		dst = binary.LittleEndian.AppendUint64(dst, w)
@@ -271,16 +281,16 @@ func appendDeltas(dst []byte, ids []uint16) []byte {
 	return dst
 }
 
-// appendSliced appends a sliced list. It starts with 32 bytes of bits for the slices of 256 ids
-// that exist. Each slice has its number of ids minus one, then the low bytes of the ids, or 32
-// bytes of bits if these are fewer:
+// appendSliced appends a sliced list. It starts with a bit for each slice of 256 ids, set if the
+// list has ids of the slice. Each of these slices has its number of ids minus one, then the low
+// bytes of the ids, or a bitmap of 32 bytes if that is not longer:
 //
 //	5, 7, 258   03 00 ... 00    slices 0 and 1
 //	            01  05 07       two ids of slice 0
 //	            00  02          one of slice 1: 258 = 1<<8 + 2
 func appendSliced(dst []byte, ids []uint16) []byte {
 	at := len(dst)
-	dst = append(dst, make([]byte, 32)...)
+	dst = append(dst, make([]byte, directoryBytes)...)
 
 	for len(ids) > 0 { // slice by slice
 		slice := ids[0] >> 8
@@ -292,14 +302,13 @@ func appendSliced(dst []byte, ids []uint16) []byte {
 		dst[at+int(slice>>3)] |= 1 << (slice & 7)
 		dst = append(dst, byte(n-1))
 
-		// Write low bytes for fewer than 32 ids, otherwise 32 bytes of bits.
-		if n < 32 {
+		if n < sliceBytes {
 			for _, id := range ids[:n] {
 				dst = append(dst, byte(id))
 			}
 		} else {
 			from := len(dst)
-			dst = append(dst, make([]byte, 32)...)
+			dst = append(dst, make([]byte, sliceBytes)...)
 			for _, id := range ids[:n] {
 				dst[from+int(id&255)>>3] |= 1 << (id & 7)
 			}
@@ -310,39 +319,38 @@ func appendSliced(dst []byte, ids []uint16) []byte {
 	return dst
 }
 
-// slicedSize returns the length of the result of appendSlicedBitmap.
+// slicedSize returns how many bytes appendSlicedBitmap appends.
 func slicedSize(b *Bitmap, words int) int {
-	size := 32
-	for s := 0; s < words; s += 4 {
-		if n := sliceCount(b, s); n > 0 {
-			size += 1 + min(n, 32)
+	size := directoryBytes
+	for s := 0; s < words; s += wordsPerSlice {
+		if n := countSliceUnits(b, s); n > 0 {
+			size += 1 + min(n, sliceBytes) // the number of units, then low bytes or a bitmap
 		}
 	}
 	return size
 }
 
-// appendSlicedBitmap appends a sliced list, like appendSliced, from a bitmap.
+// appendSlicedBitmap appends the sliced list of the units in a bitmap, like appendSliced.
 func appendSlicedBitmap(dst []byte, b *Bitmap, words int) []byte {
 	at := len(dst)
-	dst = append(dst, make([]byte, 32)...)
+	dst = append(dst, make([]byte, directoryBytes)...)
 
-	// A slice is four words: 256 units.
-	for s := 0; s < words; s += 4 {
-		n := sliceCount(b, s)
+	for s := 0; s < words; s += wordsPerSlice {
+		n := countSliceUnits(b, s)
 		if n == 0 {
 			continue
 		}
 
 		dst[at+s>>5] |= 1 << (s >> 2 & 7)
 		dst = append(dst, byte(n-1))
-		if n >= 32 {
-			for _, w := range b[s : s+4] {
+		if n >= sliceBytes {
+			for _, w := range b[s : s+wordsPerSlice] {
 				dst = binary.LittleEndian.AppendUint64(dst, w)
 			}
 			continue
 		}
 
-		for i, w := range b[s : s+4] {
+		for i, w := range b[s : s+wordsPerSlice] {
 			for ; w != 0; w &= w - 1 {
 				dst = append(dst, byte(i<<6+bits.TrailingZeros64(w)))
 			}
@@ -351,7 +359,7 @@ func appendSlicedBitmap(dst []byte, b *Bitmap, words int) []byte {
 	return dst
 }
 
-// sliceCount returns the number of units of the slice that begins at word s.
-func sliceCount(b *Bitmap, s int) int {
+// countSliceUnits returns the number of units of the slice that begins at word s.
+func countSliceUnits(b *Bitmap, s int) int {
 	return bits.OnesCount64(b[s]) + bits.OnesCount64(b[s+1]) + bits.OnesCount64(b[s+2]) + bits.OnesCount64(b[s+3])
 }

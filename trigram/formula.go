@@ -32,7 +32,7 @@ const (
 // sequence of factors is evaluated with a reach: from the units of one factor to all units where
 // the other factors may be, by order and by newlines.
 type Formula struct {
-	root  *node // nil means that it rules out nothing
+	root  *node // nil means that all units are candidates
 	scope Scope
 	reach reach
 }
@@ -76,7 +76,7 @@ func FromLiteral(lit string, fold bool) *Formula {
 	if strings.Contains(lit, "\n") {
 		chars = chars[:min(len(chars), maxBroken)]
 	}
-	return newFormula((&flattener{}).flattenLiteral(chars, fold))
+	return newFormula(new(flattener).flattenLiteral(chars, fold))
 }
 
 // FromRegexp returns the formula of a parsed expression. With fold every literal in it ignores
@@ -85,16 +85,16 @@ func FromRegexp(re *syntax.Regexp, fold bool) *Formula {
 	return newFormula((&flattener{fold: fold}).flatten(re))
 }
 
-// maxNear is how many classes of a literal are used. Even if each were three bytes, the last would
-// be in the unit after the first.
+// maxNear is how many elements of a sequence a formula with reachNear uses. Even if each were three
+// bytes long, the last would be in the same unit as the first or in the next.
 const maxNear = 1200
 
-// maxBroken is how many characters of a literal with line breaks are used: they are multiplied by
-// the ways to write its line breaks.
+// maxBroken is how many characters of a literal with line breaks a formula uses. The ways to write
+// the line breaks, "\n" or "\r\n", multiply them.
 const maxBroken = 500
 
-// newFormula returns a formula that is true if one of alts is. It chooses the narrowest scope that
-// holds for all of them.
+// newFormula returns the formula of an expression that matches one of alts. It chooses the narrowest
+// scope and reach that hold for all of them. It may cut the sequences in alts short.
 func newFormula(alts []seq) *Formula {
 	f := &Formula{scope: ScopeDocument, reach: reachDocument}
 	fixed, atStart := true, true
@@ -166,7 +166,8 @@ func (n *node) String() string {
 }
 
 // makeOr returns the condition that one of the alternatives holds; nil if one of them is always
-// true. edges says that they are the whole expression, so that line anchors become newlines.
+// true. edges says that the alternatives are the whole expression, so that anchors at their ends
+// become newlines.
 func makeOr(alts []seq, edges bool) *node {
 	var subs []*node
 	seen := make(map[string]bool)
@@ -192,7 +193,7 @@ func makeOr(alts []seq, edges bool) *node {
 	return &node{op: opOr, subs: subs}
 }
 
-// makeSeq returns the condition that all of subs hold.
+// makeSeq returns the condition that all of subs hold; nil, which is always true, if there are none.
 func makeSeq(subs []*node) *node {
 	switch len(subs) {
 	case 0:

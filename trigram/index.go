@@ -34,7 +34,7 @@ func Open(segments [][]byte, touch Touch) (*Index, error) {
 	x := &Index{segs: make([]segment, 0, len(segments))}
 
 	for i, b := range segments {
-		// Check only the head here. Other bytes are checked when they are read.
+		// Check only the head here. Readers check the other bytes.
 		if err := touch(i, 0, min(headBytes, len(b))); err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func openSegment(b []byte) (segment, error) {
 		return segment{}, fmt.Errorf("%w: head out of bounds", ErrCorrupt)
 	}
 
-	// The counts determine the parts, so the length must be exactly theirs.
+	// The counts of the head determine the length of the segment.
 	h.computeOffsets()
 	if h.length != uint64(len(b)) {
 		return segment{}, fmt.Errorf("%w: %d bytes of %d", ErrCorrupt, len(b), h.length)
@@ -92,12 +92,12 @@ func (x *Index) Segments() int { return len(x.segs) }
 // Units returns the number of units in a segment.
 func (x *Index) Units(seg int) int { return x.segs[seg].units }
 
-// HasByte reports whether a byte, folded, occurs in the documents of a segment. One lookup in the
-// dictionary is enough, because a trigram begins at every occurrence of b.
+// HasByte reports whether b, a folded byte, occurs in the documents of a segment. It needs only one
+// lookup in the dictionary, because a trigram begins at every occurrence of b.
 func (x *Index) HasByte(seg int, b byte) (bool, error) {
 	c := cursor{s: &x.segs[seg]}
 	key := uint32(b) << 16
-	return c.seek(key) && c.l.key>>16 == uint32(b), c.err
+	return c.seek(key) && c.entry.key>>16 == uint32(b), c.err
 }
 
 // Work counts the cost of answering formulas.
@@ -118,27 +118,27 @@ type list struct {
 	s    *segment
 }
 
-// find looks up a key and returns its posting list, which has no units if the key has no entry.
-func (s *segment) find(key uint32, w *Work) (list, error) {
+// findList looks up a key and returns its posting list, which has no units if the key has no entry.
+func (s *segment) findList(key uint32, w *Work) (list, error) {
 	w.Lookups++
 	c := cursor{s: s}
 	if !c.seek(key) {
 		return list{}, c.err
 	}
-	if c.l.key != key {
+	if c.entry.key != key {
 		return list{}, nil
 	}
-	return c.l, nil
+	return c.entry, nil
 }
 
 // cursor walks the entries of the dictionary.
 type cursor struct {
 	s     *segment
 	block int  // number of the next block
-	left  int  // entries left in this block
-	at    int  // offset in entries
-	lists int  // offset in lists
-	l     list // the present entry
+	left  int  // entries of this block that next has not read
+	at    int  // offset of the next entry in s.entries
+	lists int  // offset of its list in s.lists
+	entry list // the present entry
 	err   error
 }
 
@@ -160,9 +160,9 @@ func (c *cursor) seek(key uint32) bool {
 		}
 	}
 
-	c.block, c.left, c.l = max(lo-1, 0), 0, list{}
+	c.block, c.left, c.entry = max(lo-1, 0), 0, list{}
 	for c.next() {
-		if c.l.key >= key {
+		if c.entry.key >= key {
 			return true
 		}
 	}
@@ -201,10 +201,10 @@ func (c *cursor) nextBlock() bool {
 	c.left = blockKeys
 
 	key := binary.LittleEndian.Uint32(b)
-	if key < c.l.key || key >= keyEnd {
+	if key < c.entry.key || key >= keyEnd {
 		return c.fail("keys out of order")
 	}
-	c.l.key = key
+	c.entry.key = key
 	c.at, c.lists = int(binary.LittleEndian.Uint32(b[4:])), int(binary.LittleEndian.Uint32(b[8:]))
 	if c.at > len(c.s.entries) || c.lists > len(c.s.lists) {
 		return c.fail("block out of bounds")
@@ -216,30 +216,30 @@ func (c *cursor) nextBlock() bool {
 	return c.err == nil
 }
 
-// readEntry reads the next entry of the segment into c.l. It sets c.err and returns false if the
+// readEntry reads the next entry of the segment into c.entry. It sets c.err and returns false if the
 // entry is damaged.
 func (c *cursor) readEntry() bool {
 	x, ok := c.readUvarint()
 	if !ok {
 		return false
 	}
-	key := uint64(c.l.key) + x>>3
+	key := uint64(c.entry.key) + x>>3
 	if key >= keyEnd {
 		return c.fail("key out of bounds")
 	}
 
 	// Read the description of the list. The list itself is checked when it is read.
-	c.l = list{key: uint32(key), kind: uint8(x & 7), at: c.lists, s: c.s}
+	c.entry = list{key: uint32(key), kind: uint8(x & 7), at: c.lists, s: c.s}
 
-	switch c.l.kind {
+	switch c.entry.kind {
 	// The ids are in the entry itself.
 	case kindInline1, kindInline2:
-		c.l.n = 1 + int(c.l.kind)
-		if len(c.s.entries)-c.at < 2*c.l.n {
+		c.entry.n = 1 + int(c.entry.kind)
+		if len(c.s.entries)-c.at < 2*c.entry.n {
 			return c.fail("entry cut short")
 		}
-		c.l.data = c.s.entries[c.at : c.at+2*c.l.n]
-		c.at += 2 * c.l.n
+		c.entry.data = c.s.entries[c.at : c.at+2*c.entry.n]
+		c.at += 2 * c.entry.n
 		return true
 
 	// The list starts where the list before it ends.
@@ -253,8 +253,8 @@ func (c *cursor) readEntry() bool {
 			return c.fail("list out of bounds")
 		}
 
-		c.l.n = int(n)
-		c.l.data = c.s.lists[c.lists : c.lists+int(size)]
+		c.entry.n = int(n)
+		c.entry.data = c.s.lists[c.lists : c.lists+int(size)]
 		c.lists += int(size)
 		return true
 	}

@@ -111,9 +111,8 @@ func (l *list) orFlat(b *Bitmap, units int) error {
 	return nil
 }
 
-// hasUnitsBeyond reports whether a set has units that the segment does not have. It looks only up
-// to the end of the slice of 256 units that contains the last unit, because no list can reach
-// farther.
+// hasUnitsBeyond reports whether a set has units that are not below units. It looks only up to the
+// end of the slice of 256 units that contains the last unit, because no list can reach farther.
 func hasUnitsBeyond(b *Bitmap, units int) bool {
 	words := (units + 63) / 64
 	for _, w := range b[words : (words+3)&^3] {
@@ -124,23 +123,23 @@ func hasUnitsBeyond(b *Bitmap, units int) bool {
 	return units&63 != 0 && b[units>>6]>>(units&63) != 0
 }
 
-// cutSlice splits the first slice off the data of a sliced list. It returns the number of its units
-// and its 1 to 32 bytes.
+// cutSlice splits the first slice off the data of a sliced list. It returns the number of its units,
+// its 1 to 32 bytes, and the data after it. ok is false if data is too short.
 func cutSlice(data []byte) (n int, slice, rest []byte, ok bool) {
 	if len(data) < 2 {
 		return 0, nil, nil, false
 	}
 	n = int(data[0]) + 1
-	size := 1 + min(n, 32)
+	size := 1 + min(n, sliceBytes)
 	if len(data) < size {
 		return 0, nil, nil, false
 	}
 	return n, data[1:size], data[size:], true
 }
 
-// sliceWords returns a slice as a bitmap.
-func sliceWords(n int, slice []byte) (w [4]uint64) {
-	if n >= 32 {
+// sliceToBitmap returns the bitmap of a slice with n units.
+func sliceToBitmap(n int, slice []byte) (w [wordsPerSlice]uint64) {
+	if n >= sliceBytes {
 		for i := range w {
 			w[i] = binary.LittleEndian.Uint64(slice[8*i:])
 		}
@@ -155,22 +154,22 @@ func sliceWords(n int, slice []byte) (w [4]uint64) {
 
 // orSliced adds the units of a list of kind kindSliced to b.
 func (l *list) orSliced(b *Bitmap, units int) error {
-	if len(l.data) < 32 {
+	if len(l.data) < directoryBytes {
 		return l.corruptError()
 	}
-	words, data, total := (units+63)/64, l.data[32:], 0
+	words, data, total := (units+63)/64, l.data[directoryBytes:], 0
 
-	for i := range 4 {
+	for i := range directoryBytes / 8 {
 		for x := binary.LittleEndian.Uint64(l.data[8*i:]); x != 0; x &= x - 1 {
 			n, slice, rest, ok := cutSlice(data)
-			at := 4 * (i<<6 + bits.TrailingZeros64(x))
+			at := wordsPerSlice * (i<<6 + bits.TrailingZeros64(x))
 			if !ok || at >= words {
 				return l.corruptError()
 			}
 			data, total = rest, total+n
 
-			to := b[at : at+4]
-			for k, w := range sliceWords(n, slice) {
+			to := b[at : at+wordsPerSlice]
+			for k, w := range sliceToBitmap(n, slice) {
 				to[k] |= w
 			}
 		}
@@ -186,24 +185,24 @@ func (l *list) orSliced(b *Bitmap, units int) error {
 // andSliced removes from b the units that are not in a list of kind kindSliced. Before each slice,
 // b[:done] is the result. Units between two slices are not in the list, so it clears them.
 func (l *list) andSliced(b *Bitmap, units int) error {
-	if len(l.data) < 32 {
+	if len(l.data) < directoryBytes {
 		return l.corruptError()
 	}
-	words, data, total, done := (units+63)/64, l.data[32:], 0, 0
-	for i := range 4 {
+	words, data, total, done := (units+63)/64, l.data[directoryBytes:], 0, 0
+	for i := range directoryBytes / 8 {
 		for x := binary.LittleEndian.Uint64(l.data[8*i:]); x != 0; x &= x - 1 {
 			n, slice, rest, ok := cutSlice(data)
-			at := 4 * (i<<6 + bits.TrailingZeros64(x))
+			at := wordsPerSlice * (i<<6 + bits.TrailingZeros64(x))
 			if !ok || at >= words {
 				return l.corruptError()
 			}
 
 			data, total = rest, total+n
 			clear(b[done:at])
-			done = at + 4
+			done = at + wordsPerSlice
 
 			to := b[at:done]
-			for k, w := range sliceWords(n, slice) {
+			for k, w := range sliceToBitmap(n, slice) {
 				to[k] &= w
 			}
 		}
@@ -241,11 +240,11 @@ func (l *list) andInto(b *Bitmap, units int, w *Work) error {
 	}
 
 	// Turn a list of another kind into a bitmap first.
-	var only Bitmap
-	if err := l.orInto(&only, units, w); err != nil {
+	var members Bitmap
+	if err := l.orInto(&members, units, w); err != nil {
 		return err
 	}
-	b.And(&only)
+	b.And(&members)
 	return nil
 }
 
@@ -308,19 +307,19 @@ func (l *list) filterIDs(ids []uint16, units int, w *Work) ([]uint16, error) {
 // filterSliced returns the ids that are in a list of kind kindSliced. It skips slices without an
 // id.
 func (l *list) filterSliced(ids []uint16) ([]uint16, error) {
-	if len(l.data) < 32 {
+	if len(l.data) < directoryBytes {
 		return nil, l.corruptError()
 	}
-	found, data := ids[:0], l.data[32:]
+	found, data := ids[:0], l.data[directoryBytes:]
 
-	for word := 0; word < 4 && len(ids) > 0; word++ {
+	for word := 0; word < directoryBytes/8 && len(ids) > 0; word++ {
 		for x := binary.LittleEndian.Uint64(l.data[8*word:]); x != 0 && len(ids) > 0; x &= x - 1 {
-			if len(data) < 2 || len(data) < 1+min(int(data[0])+1, 32) {
+			if len(data) < 2 || len(data) < 1+min(int(data[0])+1, sliceBytes) {
 				return nil, l.corruptError()
 			}
 
 			// Take the ids of this slice. Smaller ids are in no slice.
-			slice, size := uint16(word<<6+bits.TrailingZeros64(x)), min(int(data[0])+1, 32)
+			slice, size := uint16(word<<6+bits.TrailingZeros64(x)), min(int(data[0])+1, sliceBytes)
 			for len(ids) > 0 && ids[0]>>8 < slice {
 				ids = ids[1:]
 			}
@@ -340,7 +339,7 @@ func (l *list) filterSliced(ids []uint16) ([]uint16, error) {
 // inSlice reports whether a slice has a low byte. data is 1 to 31 low bytes, or a bitmap of 32
 // bytes.
 func inSlice(data []byte, low byte) bool {
-	if len(data) == 32 {
+	if len(data) == sliceBytes {
 		return data[low>>3]&(1<<(low&7)) != 0
 	}
 	return slices.Contains(data, low)

@@ -30,9 +30,9 @@ func manyWord(k int) string {
 	return [...]string{"alpha", "_beta", "gamma ", "delta(", "omega;", "lock_", "irq", "save", "work", "queue"}[k%10] + fmt.Sprint(k/10)
 }
 
-// TestCandidates_ofLongListsAgreeWithSets compares the candidates of literals with the documents
+// TestCandidates_ofLongListsAreTheDocumentsWithAllTrigrams compares the candidates of literals with the documents
 // that have all of their trigrams, and the candidates of expressions with the matches.
-func TestCandidates_ofLongListsAgreeWithSets(t *testing.T) {
+func TestCandidates_ofLongListsAreTheDocumentsWithAllTrigrams(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(21))
 	docs := manyDocs(r, 9000)
@@ -98,7 +98,7 @@ func TestPostingList_andIntoAgreesWithIntersection(t *testing.T) {
 		e.addIDs(5, ids)
 		s := &segment{units: units, blocks: e.blocks, entries: e.entries, lists: e.lists, touch: func(int, int, int) error { return nil }}
 		var w Work
-		l, err := s.find(5, &w)
+		l, err := s.findList(5, &w)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,8 +40,8 @@ func makeRunBits() (t [256]uint8) {
 }
 
 // minRun is the length of the shortest run of each class that the index records. Most units have
-// shorter ones, so these rule out little. Finding them takes longer, too: the search steps by the
-// length of the run that it looks for.
+// shorter runs, so shorter runs rule out little. Finding them takes longer, too: the search steps by
+// the length of the run that it looks for.
 var minRun = [runClasses]int{runDigit: 4, runUpper: 6, runHex: 6, runWord: 10}
 
 // longestRun returns the length of the longest run of bytes of a class, at most 255, or 0 if it is
@@ -87,7 +87,7 @@ func appendRuns(dst []byte, text []byte) []byte {
 // runBlocks is the number of blocks of 64 bytes in the longest window.
 const runBlocks = (UnitSize + 2*Overlap + 63) / 64
 
-// runMasks says for blocks of 64 bytes which of their bytes are in each run class.
+// runMasks has a word for each block of 64 bytes and each run class: which bytes are in the class.
 type runMasks [runBlocks][runClasses]uint64
 
 // longestRun returns the length of the longest run of bytes of a class in m[:blocks], as the
@@ -132,15 +132,15 @@ type steps struct {
 // stepsForLength returns the steps that find runs of a length. For a length above 64, which no word
 // has, they find none.
 func stepsForLength(length int) (s steps) {
-	for have := 1; have < min(length, 65); s.n++ {
-		step := min(have, length-have, 63)
+	for covered := 1; covered < min(length, 65); s.n++ {
+		step := min(covered, length-covered, 63)
 		s.by[s.n] = uint8(step)
-		have += step
+		covered += step
 	}
 	return s
 }
 
-// findRuns returns a word with a bit at the start of each run in w.
+// findRuns returns a word with a bit at the start of each run in w that has the length of the steps.
 func (s *steps) findRuns(w uint64) uint64 {
 	for _, by := range s.by[:s.n] {
 		w &= w >> (by & 63)

@@ -16,7 +16,7 @@ func (m *runMasks) longestRuns(dst []byte, text []byte) []byte {
 		return appendRuns(dst, text)
 	}
 
-	// Copy the rest into a block of zeros, which belong to no class.
+	// Copy the bytes after the last whole block into a block of zeros, which belong to no class.
 	blocks, tail := len(text)/64, [64]byte{}
 	if blocks > 0 {
 		classMasks(&text[0], blocks, &m[0][0])

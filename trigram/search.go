@@ -12,10 +12,10 @@ type Scratch struct {
 	Work Work // every search adds to it
 
 	free   []*Bitmap // bitmaps that are not in use
-	lists  []list
-	ids    []uint16
-	only   []uint16
-	copied []uint16
+	lists  []list    // of findExactLists
+	ids    []uint16  // of evalFew
+	only   []uint16  // result of listIfFew
+	copied []uint16  // copy of only that addPrefix may overwrite
 }
 
 // arrayLimit is the number of units up to which an intersection is a sorted array, not a bitmap.
@@ -66,17 +66,17 @@ func (s *Scratch) borrow() *Bitmap {
 func (s *Scratch) putBack(b *Bitmap) { s.free = append(s.free, b) }
 
 // addKey adds the units of one key to out.
-func (e *evaluation) addKey(addKey uint32, out *Bitmap) error {
-	l, err := e.seg.find(addKey, &e.Work)
+func (e *evaluation) addKey(key uint32, out *Bitmap) error {
+	l, err := e.seg.findList(key, &e.Work)
 	if err != nil || l.n == 0 {
 		return err
 	}
 	return l.orInto(out, e.seg.units, &e.Work)
 }
 
-// eval adds the units that satisfy n to out.
+// eval adds the units that satisfy n to out. It may leave out units that are not in e.within.
 func (e *evaluation) eval(n *node, out *Bitmap) error {
-	// These combine the results of other conditions.
+	// A union or a sequence combines the results of other conditions.
 	switch n.op {
 	case opNone:
 		return nil
@@ -150,10 +150,10 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 	for _, i := range n.picks {
 		k := n.countTrigrams(i)
 		if k == 1 || exact && count < k {
-			continue // looking up a list costs about as much as reading a unit
+			continue // looking up k lists costs more than reading count units
 		}
 
-		// Ask only about units that are still possible.
+		// Look only at units that are still possible.
 		among := e.within
 		if exact {
 			among = b
@@ -178,8 +178,9 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 	return nil
 }
 
-// listIfFew returns the members of a set if they are at most arrayLimit, otherwise nil: evalClasses
-// then has no limit. The result is valid until the next call.
+// listIfFew returns the members of a set if they are at most arrayLimit. Otherwise, and for a nil
+// set, it returns nil, with which evalClasses looks at all units. The result is valid until the next
+// call.
 func (e *evaluation) listIfFew(among *Bitmap) []uint16 {
 	if among == nil || among.Count() > arrayLimit {
 		return nil
@@ -189,8 +190,9 @@ func (e *evaluation) listIfFew(among *Bitmap) []uint16 {
 }
 
 // evalExact sets out, which is empty, to the units that have all trigrams of single bytes, and
-// returns their number. It intersects the lists, the shortest first. While more than arrayLimit
-// units are left they are a bitmap, then a sorted array, which is faster.
+// returns their number. It may leave out units that are not in e.within. It intersects the lists,
+// the shortest first. More than arrayLimit units are a bitmap, fewer are a sorted array, which is
+// faster.
 func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 	from := len(e.lists)
 	defer func() { e.lists = e.lists[:from] }()
@@ -241,8 +243,8 @@ func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 	return e.evalFew(lists, out)
 }
 
-// evalFew adds to out the units of e.ids that are in all lists, and returns how many there are. It
-// does not read further lists when few units are left, so some of these may not be in all lists.
+// evalFew adds to out the units of e.ids that are in all lists, and returns how many it added. It
+// reads no further list once at most cheapToRead units are left, so these may not be in all lists.
 func (e *evaluation) evalFew(lists []list, out *Bitmap) (int, error) {
 	ids := e.ids
 	var err error
@@ -256,7 +258,7 @@ func (e *evaluation) evalFew(lists []list, out *Bitmap) (int, error) {
 	return len(ids), err
 }
 
-// cheapToRead is a number of units that costs as much to read as to rule out by further lists.
+// cheapToRead is the number of units whose documents are as cheap to read as the next list.
 const cheapToRead = 2
 
 // appendTo appends the members in ascending order.
@@ -270,7 +272,7 @@ func (b *Bitmap) appendTo(ids []uint16) []uint16 {
 }
 
 // findExactLists appends the lists of the trigrams with single bytes to e.lists, the shortest
-// first. It reports false if one of them is empty.
+// first. It returns false if one of them is empty; then it may have appended only some of them.
 func (e *evaluation) findExactLists(n *node, w *Work) (bool, error) {
 	from := len(e.lists)
 	for i := 0; i+3 <= len(n.set); i++ {
@@ -279,7 +281,7 @@ func (e *evaluation) findExactLists(n *node, w *Work) (bool, error) {
 		}
 
 		key := uint32(n.set[i].min())<<16 | uint32(n.set[i+1].min())<<8 | uint32(n.set[i+2].min())
-		l, err := e.seg.find(key, w)
+		l, err := e.seg.findList(key, w)
 		if err != nil || l.n == 0 {
 			return false, err
 		}
@@ -333,25 +335,25 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 	return nil
 }
 
-// allButShare is the share of units up to which evalClasses may leave some out of a union: if it
-// lacks at most 1/allButShare of them, evalClasses takes all units, and reads no more lists.
+// allButShare: if a union lacks at most 1/allButShare of the units, evalClasses takes all units, and
+// reads no more lists.
 const allButShare = 8
 
-// addPrefix adds the units of all trigrams that begin with bytes a and b. Their third byte must be
-// in third; nil means any byte. If only is not nil, it adds only units of that list. Such trigrams
-// are a range of the dictionary.
+// addPrefix adds the units of all trigrams that begin with the bytes a and b, which are a range of
+// the dictionary. The third byte must be in third; nil means any byte. If only is not nil, addPrefix
+// adds only units of that list.
 func (e *evaluation) addPrefix(a, b byte, third *byteSet, only []uint16, out *Bitmap) error {
 	prefix := uint32(a)<<16 | uint32(b)<<8
 	e.Work.Lookups++
 
 	c := cursor{s: e.seg}
-	for ok := c.seek(prefix); ok && c.l.key>>8 == prefix>>8; ok = c.next() {
-		if third != nil && !third.has(byte(c.l.key)) {
+	for ok := c.seek(prefix); ok && c.entry.key>>8 == prefix>>8; ok = c.next() {
+		if third != nil && !third.has(byte(c.entry.key)) {
 			continue
 		}
 
 		if only == nil {
-			if err := c.l.orInto(out, e.seg.units, &e.Work); err != nil {
+			if err := c.entry.orInto(out, e.seg.units, &e.Work); err != nil {
 				return err
 			}
 			continue
@@ -359,7 +361,7 @@ func (e *evaluation) addPrefix(a, b byte, third *byteSet, only []uint16, out *Bi
 
 		// filterIDs works in place, but the next list needs only again.
 		e.copied = append(e.copied[:0], only...)
-		found, err := c.l.filterIDs(e.copied, e.seg.units, &e.Work)
+		found, err := c.entry.filterIDs(e.copied, e.seg.units, &e.Work)
 		if err != nil {
 			return err
 		}
@@ -372,7 +374,7 @@ func (e *evaluation) addPrefix(a, b byte, third *byteSet, only []uint16, out *Bi
 
 // estimate guesses from the dictionary alone how many units satisfy n.
 func (e *evaluation) estimate(n *node) (int, error) {
-	// These have no lists, so the guess is a rule of thumb.
+	// A run has no list: guess that every four more bytes halve the number of units.
 	switch n.op {
 	case opNone:
 		return 0, nil
@@ -411,12 +413,12 @@ func (e *evaluation) estimate(n *node) (int, error) {
 	return e.lists[from].n, nil
 }
 
-// evalSeq adds the units in which one condition of a sequence, the anchor, holds, and from which
-// all other conditions are in reach. The anchor is the first condition if matches must start in the
-// candidates, otherwise the rarest one.
+// evalSeq adds the units in which one condition of a sequence holds, and from which all others are
+// in reach. That condition, the anchor, is the first one if matches must start in the candidates,
+// otherwise the rarest one.
 func (e *evaluation) evalSeq(n *node, out *Bitmap) error {
 	// Order the conditions from the rarest on.
-	type sub struct{ i, estimate int }
+	type sub struct{ index, estimate int }
 	order := make([]sub, len(n.subs))
 	for i := range n.subs {
 		k, err := e.estimate(n.subs[i])
@@ -430,7 +432,7 @@ func (e *evaluation) evalSeq(n *node, out *Bitmap) error {
 	anchor := 0
 	slices.SortStableFunc(order, func(a, b sub) int { return a.estimate - b.estimate })
 	if !e.atStart {
-		anchor = order[0].i
+		anchor = order[0].index
 	}
 
 	set := e.borrow()
@@ -440,10 +442,10 @@ func (e *evaluation) evalSeq(n *node, out *Bitmap) error {
 	}
 
 	for _, o := range order {
-		if o.i == anchor || *set == (Bitmap{}) {
+		if o.index == anchor || *set == (Bitmap{}) {
 			continue
 		}
-		if err := e.requireInReach(set, n.subs[o.i], o.i > anchor); err != nil {
+		if err := e.requireInReach(set, n.subs[o.index], o.index > anchor); err != nil {
 			return err
 		}
 	}

@@ -174,7 +174,7 @@ func randomExpr(r *rand.Rand, d []byte) string {
 	return b.String()
 }
 
-func TestCandidates_coverEveryMatch(t *testing.T) {
+func TestCandidates_includeTheUnitsOfEveryMatch(t *testing.T) {
 	t.Parallel()
 	docs := append(randomDocs(7, 30, 3*UnitSize), randomDocs(8, 4, 12*UnitSize)...)
 	docs = append(docs, longLines(9)...)
@@ -263,7 +263,7 @@ func TestCandidates_ofRareLiteralsAreAtMostAFewUnits(t *testing.T) {
 	}
 }
 
-func TestWriter_aRefusedDocumentChangesNothing(t *testing.T) {
+func TestWriter_writesTheSameBytesAfterARefusedDocument(t *testing.T) {
 	t.Parallel()
 	var a, b []byte
 	for _, refused := range []bool{false, true} {
@@ -328,7 +328,7 @@ func TestCandidates_damagedBytesAreErrors(t *testing.T) {
 	}
 }
 
-func TestFormula_nestedRepetitionsStaySmall(t *testing.T) {
+func TestFormula_ofNestedRepetitionsStaysBelowAMegabyte(t *testing.T) {
 	t.Parallel()
 	for _, expr := range []string{`((a|b){30}x){30}`, `(((a|b)?c){10}){10}`, `(x|yy|zzz|w){64}`, `((foo|bar|baz){3}|(qux|quux){4}){5}`, `(a?){60}(b?){60}`, strings.Repeat("(a|bb", 100) + strings.Repeat(")?", 100)} {
 		tree, err := syntax.Parse(expr, flags)
@@ -399,7 +399,7 @@ func TestCandidates_touchAllBytesThatTheyRead(t *testing.T) {
 	}
 }
 
-func TestHasByte_isExact(t *testing.T) {
+func TestHasByte_reportsOnlyBytesOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	x, _, _ := build(t, [][]byte{[]byte("Some text\n"), []byte("\r"), []byte("")})
 	for b, want := range map[byte]bool{'s': true, 'S': false, '\r': true, '\n': true, 'q': false, 0xFF: false} {

@@ -10,8 +10,8 @@ import (
 )
 
 // Each set of a sketch has a bit for each two bytes of its text, rounded up to a power of two,
-// within these limits. Texts of many megabytes have 5,000 to 40,000 different trigrams. So for a
-// missing trigram the bit of another one is set in one of 14 cases at most.
+// within these limits. Texts of many megabytes have 5,000 to 40,000 different trigrams. So at most
+// one in 14 of the trigrams that the text lacks has the same bit as one that it has.
 const (
 	leastSketch = 10 // log2 of bits
 	mostSketch  = 19
@@ -26,7 +26,7 @@ const (
 type Sketch struct {
 	bits    []uint64 // folded trigrams
 	exact   []uint64 // strings of four bytes with their case
-	shift   int      // of a 32-bit hash, to get the number of a bit
+	shift   int      // a 32-bit hash shifted right by it is the number of a bit
 	special bool     // the text has U+212A or U+017F
 }
 
@@ -53,11 +53,11 @@ func NewSketch(text []byte) *Sketch {
 // Size returns the bytes of memory that the sketch takes.
 func (s *Sketch) Size() int { return 8*(len(s.bits)+len(s.exact)) + 96 }
 
-// addTrigrams adds the trigrams that end in a text. last has the two folded bytes before the text.
-// It returns the last two folded bytes of the text.
-func (s *Sketch) addTrigrams(last uint32, text []byte) uint32 {
+// addTrigrams adds the trigrams that end in a text. lastTwo has the two folded bytes before the
+// text. It returns the last two folded bytes of the text.
+func (s *Sketch) addTrigrams(lastTwo uint32, text []byte) uint32 {
 	// key has the last three bytes, above a free byte for the next one.
-	key := last << 8
+	key := lastTwo << 8
 	for _, c := range text {
 		key = (key | uint32(foldByte[c])) << 8
 		s.insert(s.bits, key)
@@ -98,8 +98,8 @@ func (s *Sketch) mayHaveLiteral(text string) bool {
 	return true
 }
 
-// Question is an expression prepared for asking sketches. It is immutable and safe for concurrent
-// use.
+// Question is an expression, prepared so that sketches tell quickly whether their texts may match
+// it. It is immutable and safe for concurrent use.
 type Question struct {
 	formula  *Formula
 	literals []string // texts that every match contains, with their case

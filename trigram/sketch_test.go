@@ -52,7 +52,7 @@ func TestSketch_acceptsTextsWithAMatch(t *testing.T) {
 }
 
 // The cases are about both ends of a text, runs, and letters that fold beyond ASCII.
-func TestMayMatch_isRightForTextEndsRunsAndCaseFolding(t *testing.T) {
+func TestMayMatch_isFalseOnlyForTextsWithoutAMatch(t *testing.T) {
 	t.Parallel()
 	filler := strings.Repeat("lorem ipsum dolor\n", 5000)
 	for _, c := range []struct {

@@ -4,7 +4,8 @@ package trigram
 // ahead says that n comes after the condition that holds in set, so that n must hold in the same
 // unit or a later one; otherwise in the same unit or an earlier one.
 func (e *evaluation) requireInReach(set *Bitmap, n *node, ahead bool) error {
-	// Evaluate n only in units that are in reach of the set.
+	// Evaluate n only in units that are in reach of the set: near. Then keep those units of the set
+	// that are in reach of the result.
 	near, other, outer := e.borrow(), e.borrow(), e.within
 	defer func() { e.putBack(near); e.putBack(other); e.within = outer }()
 
@@ -23,8 +24,8 @@ func (e *evaluation) requireInReach(set *Bitmap, n *node, ahead bool) error {
 	return err
 }
 
-// spread adds to a set all units that have a member in reach. With ahead the member is the later
-// one, so spread adds units before it; otherwise units after it.
+// spread adds to a set all units that have a unit of the set in reach. With ahead it adds units
+// before those of the set, from which the set is ahead; otherwise units after them.
 func (e *evaluation) spread(b *Bitmap, ahead bool) error {
 	// A match lies in one document. Read where documents start, once for all conditions.
 	if e.docStarts == nil {
@@ -50,7 +51,7 @@ func (e *evaluation) spread(b *Bitmap, ahead bool) error {
 		e.spreadLine(b, ahead)
 	}
 
-	// Matches that span two units are in the unit before or after.
+	// A match may go on in the next unit.
 	if ahead {
 		b.addPredecessors(e.docStarts)
 	} else {
@@ -59,8 +60,8 @@ func (e *evaluation) spread(b *Bitmap, ahead bool) error {
 	return nil
 }
 
-// spreadLine adds the units without a newline through which the line of a member goes on, before
-// the member or after it.
+// spreadLine adds the units without a newline through which the line of a unit of the set goes on:
+// with ahead the units before it, otherwise those after it.
 func (e *evaluation) spreadLine(b *Bitmap, ahead bool) {
 	if ahead {
 		// Go backward: a unit must be set before the unit before it is checked.
@@ -86,7 +87,8 @@ func (e *evaluation) spreadLine(b *Bitmap, ahead bool) {
 	}
 }
 
-// spreadDocument adds all units of the same document that are before a member, or after it.
+// spreadDocument adds all units of a document that are before a unit of the set, with ahead, or
+// after it.
 func (e *evaluation) spreadDocument(b *Bitmap, ahead bool) {
 	if ahead {
 		for u := e.seg.units - 2; u >= 0; u-- {
@@ -119,7 +121,7 @@ func (b *Bitmap) addPredecessors(docStarts *Bitmap) {
 }
 
 // addSuccessors adds to the set the unit after each of its units, if it is in the same document. It
-// works downwards, because each word needs the bits that the word before had at first.
+// begins at the last word, because each word needs the unchanged bits of the word before it.
 func (b *Bitmap) addSuccessors(docStarts *Bitmap) {
 	for i := len(b) - 1; i >= 0; i-- {
 		next := b[i] << 1

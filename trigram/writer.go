@@ -36,8 +36,11 @@ const (
 	logPairs = 24 << 20
 )
 
-// listBytes is the room for the lists of a segment. Most segments need less.
+// listBytes is the memory for the lists of a segment. Most segments need less.
 const listBytes = 96 << 20
+
+// maxEscapes is how many trigrams with an escape a segment may number before it ends early.
+const maxEscapes = 1 << 20
 
 // Writer turns documents into segments. Equal documents in equal order give equal bytes. Until
 // Close it reserves up to 250 MB outside of the heap. It touches them as documents come, so a
@@ -117,11 +120,11 @@ func (w *Writer) Add(content []byte, limit int) (first, n uint32, err error) {
 
 	// A document must lie in one segment: end the present one if it lacks room.
 	n = Units(len(content))
-	if w.units+int(n) > SegmentUnits || w.logged+len(w.ids) > logPairs || len(w.t.keys) > 1<<20 {
+	if w.units+int(n) > SegmentUnits || w.logged+len(w.ids) > logPairs || len(w.t.keys) > maxEscapes {
 		if w.units > 0 {
 			// Numbers of trigrams with an escape end with the segment, so extract the document
 			// again.
-			if w.err = w.flush(false); w.err != nil {
+			if w.err = w.flush(moreSegments); w.err != nil {
 				return 0, 0, w.err
 			}
 			if w.err = w.extractTrigrams(content); w.err != nil {
@@ -140,9 +143,9 @@ func (w *Writer) Add(content []byte, limit int) (first, n uint32, err error) {
 	return first, n, nil
 }
 
-// allocate allocates the memory.
+// allocate allocates the off-heap memory of the writer and sets row 0 and the start of the log.
 func (w *Writer) allocate() (err error) {
-	if err = w.t.open(); err != nil {
+	if err = w.t.allocateEpochs(); err != nil {
 		return err
 	}
 
@@ -157,7 +160,7 @@ func (w *Writer) allocate() (err error) {
 		return err
 	}
 
-	// The end of a segment needs these.
+	// Encoding the rows at the end of a segment needs three more.
 	if w.rows, err = allocOffHeap[rowList](hotRows); err != nil {
 		return err
 	}
@@ -182,8 +185,7 @@ func (w *Writer) allocate() (err error) {
 	return w.reserveLog(logPairs)
 }
 
-// reserveLog makes room in the log for that many pairs. A document may need more than usual. The
-// log must be empty.
+// reserveLog makes room in the log for that many pairs, at least logPairs. The log must be empty.
 func (w *Writer) reserveLog(pairs int) (err error) {
 	pairs = max(pairs, logPairs)
 	if len(w.log) >= pairs {
@@ -266,7 +268,7 @@ func (w *Writer) cutWindow(content []byte, u, n int) []byte {
 	return w.window
 }
 
-// countDistinct returns the number of distinct trigrams in ids.
+// countDistinct returns the number of distinct trigrams of the document in w.ids.
 func (w *Writer) countDistinct() int {
 	w.t.startUnit()
 	n := 0
@@ -279,7 +281,8 @@ func (w *Writer) countDistinct() int {
 	return n
 }
 
-// recordNewlinesAndRuns records for each unit whether it owns a newline, and its longest runs.
+// recordNewlinesAndRuns records for each of the n units of a document whether it owns a newline, and
+// its longest runs.
 func (w *Writer) recordNewlinesAndRuns(content []byte, n int) {
 	for u := range n {
 		from, to := Span(len(content), uint32(u))
@@ -293,7 +296,7 @@ func (w *Writer) recordNewlinesAndRuns(content []byte, n int) {
 }
 
 // addUnits adds the units of the document to the segment: it writes their trigrams to rows or the
-// log.
+// log. After hotAfter units of the first segment it chooses the rows.
 func (w *Writer) addUnits() {
 	at := uint32(0)
 	for _, end := range w.ends {
@@ -314,7 +317,7 @@ func (w *Writer) addUnits() {
 	}
 }
 
-// addUnit writes the trigrams of one unit to rows or the log.
+// addUnit writes the trigrams of one unit to rows or the log. The caller must have reserved the log.
 func (w *Writer) addUnit(ids []uint32) {
 	if len(ids) == 0 || w.logged+len(ids) > len(w.log) {
 		return
@@ -357,43 +360,43 @@ func (w *Writer) copyWordsToBlock() {
 	clear(w.word[:len(w.hotIDs)])
 }
 
-// moveLogToRows moves logged trigrams that now have a row from the log to the rows.
+// moveLogToRows moves the trigrams for which chooseHot chose a row from the log to the rows.
 func (w *Writer) moveLogToRows() {
 	clear(w.blocks[:hotAfter/blockUnits*hotRows*blockWords])
 
-	// log[:kept] stays in the log, and kept never passes the position that is read.
-	kept, from := 0, w.logEnds[0]
+	// log[:n] are the trigrams without a row so far. n never passes the position that is read.
+	n, from := 0, w.logEnds[0]
 	for u, end := range w.logEnds[1:] {
 		for _, id := range w.log[from:end] {
 			if r := int(w.hot[id]); r != 0 {
 				w.blocks[(u/blockUnits*hotRows+r)*blockWords+u>>6&(blockWords-1)] |= 1 << (u & 63)
 				continue
 			}
-			w.log[kept] = id
-			kept++
+			w.log[n] = id
+			n++
 		}
 
-		from, w.logEnds[u+1] = end, uint32(kept)
+		from, w.logEnds[u+1] = end, uint32(n)
 	}
-	w.logged = kept
+	w.logged = n
 }
 
 // fewLogged is the length of a log up to which sorting its trigrams is faster than reading all
 // counts.
 const fewLogged = 4096
 
-// countLog counts into counts how many units have each logged trigram. It returns the numbers of
+// countLog counts into w.counts how many units have each logged trigram. It returns the numbers of
 // these trigrams, ascending.
 func (w *Writer) countLog() []uint32 {
-	var used []uint32
+	var ids []uint32
 	if w.logged <= fewLogged {
 		for _, id := range w.log[:w.logged] {
 			if w.counts[id]++; w.counts[id] == 1 {
-				used = append(used, id)
+				ids = append(ids, id)
 			}
 		}
-		slices.Sort(used)
-		return used
+		slices.Sort(ids)
+		return ids
 	}
 
 	for _, id := range w.log[:w.logged] {
@@ -401,19 +404,19 @@ func (w *Writer) countLog() []uint32 {
 	}
 	for id := range uint32(directIDs + len(w.t.keys)) {
 		if w.counts[id] != 0 {
-			used = append(used, id)
+			ids = append(ids, id)
 		}
 	}
-	return used
+	return ids
 }
 
-// chooseHot gives a row to each trigram of used that is in more than 1/hotShare of the units by
-// counts, at most hotRows-1, and clears counts. Trigrams with an escape get no row, because their
-// numbers change with the segment.
-func (w *Writer) chooseHot(used []uint32) {
+// chooseHot gives a row to each trigram of ids that is in more than 1/hotShare of the units by
+// w.counts. If there are more than hotRows-1, it chooses the most frequent. It clears the counts of
+// ids. Trigrams with an escape get no row, because their numbers change with the segment.
+func (w *Writer) chooseHot(ids []uint32) {
 	type candidate struct{ count, id uint32 }
 	var list []candidate
-	for _, id := range used {
+	for _, id := range ids {
 		if c := w.counts[id]; id < directIDs && c > uint32(w.units/hotShare) {
 			list = append(list, candidate{c, id})
 		}
@@ -447,7 +450,7 @@ func (w *Writer) chooseHot(used []uint32) {
 // unit 0.
 func (w *Writer) Finish() error {
 	if w.err == nil && w.units > 0 {
-		w.err = w.flush(true)
+		w.err = w.flush(lastSegment)
 	}
 	if w.err != nil {
 		return w.err

@@ -62,20 +62,20 @@ func dump(t *testing.T, x *Index) map[uint64]bool {
 		var w Work
 		for c.next() {
 			var b Bitmap
-			if err := c.l.orInto(&b, s.units, &w); err != nil {
+			if err := c.entry.orInto(&b, s.units, &w); err != nil {
 				t.Fatal(err)
 			}
-			if b.Count() != c.l.n {
-				t.Fatalf("list of %06x: %d units, entry says %d", c.l.key, b.Count(), c.l.n)
+			if b.Count() != c.entry.n {
+				t.Fatalf("list of %06x: %d units, entry says %d", c.entry.key, b.Count(), c.entry.n)
 			}
-			if found, err := s.find(c.l.key, &w); err != nil || found.n != c.l.n {
-				t.Fatalf("find(%06x) = %d units, %v; want %d", c.l.key, found.n, err, c.l.n)
+			if found, err := s.findList(c.entry.key, &w); err != nil || found.n != c.entry.n {
+				t.Fatalf("find(%06x) = %d units, %v; want %d", c.entry.key, found.n, err, c.entry.n)
 			}
-			if c.l.key >= keyDocStart {
+			if c.entry.key >= keyDocStart {
 				continue
 			}
 			for u := b.Next(0); u >= 0; u = b.Next(u + 1) {
-				set[uint64(c.l.key)<<32|uint64(i<<16+u)] = true
+				set[uint64(c.entry.key)<<32|uint64(i<<16+u)] = true
 			}
 		}
 		if c.err != nil {
@@ -170,7 +170,7 @@ func TestLongestRuns_masksAgreeWithBytes(t *testing.T) {
 func TestTrigramNumbers_ofAWindowAreDistinctAndOrdered(t *testing.T) {
 	t.Parallel()
 	var x tables
-	if err := x.open(); err != nil {
+	if err := x.allocateEpochs(); err != nil {
 		t.Fatal(err)
 	}
 	defer x.close()

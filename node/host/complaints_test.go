@@ -48,7 +48,7 @@ var complaints = []struct {
 	{"hosts are flooded with calls, one for each repository", []string{"TestHintedListing_staysWithinTheRateLimit", "TestMissingRepository_isNotPolledUntilAPush", "TestGitHubGraphQL_looksUpAHundredRepositoriesAtOnce", "TestChangedRepositories_useAQuarterOfTheRateLimit"}},
 	{"a limit without a header is not waited for", []string{"TestExplainGitHub_saysWhyTheHostRefuses", "TestEveryHostKind_passesTheConformanceCases"}},
 	{"versions of answers are of no use with tokens of apps", []string{"TestGitHubApp_responsesAreNotCached"}},
-	{"credentials of git are seen by others, anonymous clones are slowed down", []string{"TestCredential_isHiddenFromOthers", "TestHTTPClient_sendsTheTokenOnlyToItsHost"}},
+	{"credentials of git are seen by others, anonymous clones are slowed down", []string{"TestFetch_hidesThePasswordFromOtherProcessesAndServers", "TestHTTPClient_sendsTheTokenOnlyToItsHost"}},
 }
 
 // Each complaint has tests that exist.

@@ -8,64 +8,64 @@ import (
 )
 
 // asyncWriter hashes and writes buffers, in order, on its own goroutine, while the caller fills the
-// next buffer. finish waits for the goroutine. Buffers go round:
+// next buffer. finish waits for the goroutine. The buffers circulate:
 //
-//	enqueue(full one) -> full -> run: hash, write -> free -> result of enqueue
+//	enqueue(full buffer) -> fullBufs -> run: hash, write -> freeBufs -> result of enqueue
 //
-// At any time buffers in full + free + in use = asyncBuffers.
+// At any time the buffers in fullBufs, in freeBufs and in use are asyncBuffers in total.
 type asyncWriter struct {
-	file *os.File
-	sum  hash.Hash
-	full chan []byte
-	free chan []byte
-	done chan struct{}
-	err  atomic.Pointer[error]
+	file     *os.File
+	hash     hash.Hash
+	fullBufs chan []byte
+	freeBufs chan []byte
+	done     chan struct{}
+	err      atomic.Pointer[error]
 
-	pos, started int64 // bytes written, and how many of them were passed to writeback
+	written, passed int64 // bytes written, and how many of them were passed to writeback
 }
 
-// writebackBytes is how much is written before the disk is told to start. Without that, the sync at
-// the end would wait for everything.
+// writebackBytes is how many bytes are written to the file between calls of writeback. Without these
+// calls the disk would start only at the final sync, which would then take long.
 const writebackBytes = 8 << 20
 
 // asyncBuffers is the number of buffers.
 const asyncBuffers = 4
 
 // newAsyncWriter starts the goroutine. The caller must call finish.
-func newAsyncWriter(file *os.File, sum hash.Hash) *asyncWriter {
-	a := &asyncWriter{file: file, sum: sum, full: make(chan []byte, asyncBuffers), free: make(chan []byte, asyncBuffers), done: make(chan struct{})}
+func newAsyncWriter(file *os.File, fileHash hash.Hash) *asyncWriter {
+	a := &asyncWriter{file: file, hash: fileHash, fullBufs: make(chan []byte, asyncBuffers), freeBufs: make(chan []byte, asyncBuffers), done: make(chan struct{})}
 	for range asyncBuffers {
-		a.free <- nil
+		a.freeBufs <- nil
 	}
 	go a.run()
 	return a
 }
 
-// run is the loop of the goroutine. After an error it only passes buffers on.
+// run is the loop of the goroutine. After an error it only returns the buffers.
 func (a *asyncWriter) run() {
 	defer close(a.done)
-	for buf := range a.full {
+	for buf := range a.fullBufs {
 		if a.firstError() == nil {
-			a.sum.Write(buf)
+			a.hash.Write(buf)
 			if _, err := a.file.Write(buf); err != nil {
 				err = fmt.Errorf("write index file: %w", err)
 				a.err.Store(&err)
 			}
 
-			if a.pos += int64(len(buf)); a.pos-a.started >= writebackBytes {
-				writeback(a.file, a.started, a.pos-a.started)
-				a.started = a.pos
+			if a.written += int64(len(buf)); a.written-a.passed >= writebackBytes {
+				writeback(a.file, a.passed, a.written-a.passed)
+				a.passed = a.written
 			}
 		}
-		a.free <- buf[:0]
+		a.freeBufs <- buf[:0]
 	}
 }
 
-// enqueue passes a full buffer to the goroutine and returns an empty one. It waits for that if all
-// buffers are full.
+// enqueue passes a full buffer to the goroutine and returns an empty one. If all buffers are full, it
+// waits for the goroutine to empty one.
 func (a *asyncWriter) enqueue(buf []byte) []byte {
-	a.full <- buf
-	return <-a.free
+	a.fullBufs <- buf
+	return <-a.freeBufs
 }
 
 // firstError returns the first error so far.
@@ -78,7 +78,7 @@ func (a *asyncWriter) firstError() error {
 
 // finish waits until everything is written, and ends the goroutine.
 func (a *asyncWriter) finish() error {
-	close(a.full)
+	close(a.fullBufs)
 	<-a.done
 	return a.firstError()
 }

@@ -17,7 +17,7 @@ func (e *Encoder) Text(s string) {
 	e.B = append(e.B, s...)
 }
 
-// Decoder reads what an Encoder wrote. After the first error every read returns zeros.
+// Decoder reads the bytes of an Encoder. After the first error every read returns zeros.
 type Decoder struct {
 	b   []byte
 	err error
@@ -48,9 +48,9 @@ func (d *Decoder) Uint() uint64 {
 	return v
 }
 
-// Count reads the number of elements that follow. Each has at least one byte, so a larger number
-// than the rest has bytes is damage. So damaged bytes cannot make a reader allocate too much
-// memory.
+// Count reads the number of elements that follow. Each has at least one byte, so a number
+// larger than that of the remaining bytes is an error. So damaged bytes cannot make a reader allocate
+// too much memory.
 func (d *Decoder) Count() int {
 	v := d.Uint()
 	if v > uint64(len(d.b)) {
@@ -93,7 +93,7 @@ func (c Column64) Len() int { return len(c) / 8 }
 // Len returns how many numbers there are.
 func (c Column32) Len() int { return len(c) / 4 }
 
-// Entry returns entry i of blob, which has entries one after the other. ends has the end of each.
+// Entry returns entry i of blob, which has entries one after the other. ends has the offset of the end of each.
 func Entry(blob []byte, ends Column32, i int) []byte {
 	from := uint32(0)
 	if i > 0 {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ErrDamaged is the kind of every error about a file whose bytes are not those that were written.
-// Such a file is quarantined, and must be built or copied again.
+// ErrDamaged matches every error about a file whose bytes are not those that were written. Such a
+// file is quarantined, and must be built or copied again.
 var ErrDamaged = errors.New("damaged shard file")
 
 var errTooShort = fmt.Errorf("%w: too short", ErrDamaged)
@@ -19,7 +19,7 @@ type DamagedError struct {
 
 func (e *DamagedError) Error() string { return e.File + ": " + e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the error that says what is wrong.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
 // Is reports that the error matches ErrDamaged, whatever is wrong.
@@ -30,7 +30,8 @@ func (f *File) Damaged(format string, args ...any) error {
 	return &DamagedError{File: f.name, Err: fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))}
 }
 
-// Blame returns err with the name of the file, if err is about damage and names no file.
+// Blame returns err as a [DamagedError] about this file if it matches ErrDamaged and names no file.
+// It returns other errors unchanged.
 func (f *File) Blame(err error) error {
 	named := (*DamagedError)(nil)
 	if err == nil || errors.As(err, &named) || !errors.Is(err, ErrDamaged) {

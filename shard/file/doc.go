@@ -11,13 +11,12 @@
 // All numbers are little-endian. A page is 64 KiB of the bytes before the table, including the
 // head. The last page is shorter.
 //
-// A worked example: a side file of kind 2 and version 2 with the sections 1,
-// "abc", and 2, "hello":
+// A worked example: a side file of kind 2 and version 2 with the sections 1, "abc", and 2, "hello":
 //
 //	  0  53 48 4f 41 4c 49 44 58  "SHOALIDX"
 //	  8  02 00 00 00              version 2
 //	 12  02 00 00 00              kind 2
-//	 16  61 62 63 00 00 00 00 00  section 1, filled up to a multiple of eight
+//	 16  61 62 63 00 00 00 00 00  section 1, padded to a multiple of eight
 //	 24  68 65 6c 6c 6f           section 2
 //	 29  02 00 00 00              the table: two sections
 //	 33  01 00 00 00              one page
@@ -31,6 +30,6 @@
 //	113  53 48 4f 41 4c 45 4e 44  "SHOALEND"
 //
 // A file is written once, from front to back, and named by the SHA-256 of its bytes. It never
-// changes. Open maps it and checks its table. The bytes of a page are checked on first use: so
+// changes. Open maps it and checks its table. The bytes of a page are checked on first use. So
 // opening is cheap, and no byte is used unchecked. Other packages define the content of sections.
 package file

@@ -20,7 +20,7 @@ type File struct {
 	data  []byte // the whole file
 	table *table
 
-	checked []atomic.Uint64 // bit i: the checksum of page i is correct
+	checked []atomic.Uint64 // bit i is set after the checksum of page i was found correct
 	crc     *crc32.Table
 }
 
@@ -28,21 +28,21 @@ type File struct {
 // caller must close it.
 func Open(path string, kind Kind, known *Formats) (*File, error) {
 	name := filepath.Base(path)
-	fd, err := os.Open(path)
+	osFile, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open index file: %w", err)
 	}
-	defer fd.Close()
+	defer osFile.Close()
 
-	st, err := fd.Stat()
+	st, err := osFile.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("open index file: %w", err)
 	}
-	if st.Size() < HeadBytes+tailBytes { // no such size can be mapped
+	if st.Size() < HeadBytes+tailBytes { // and a file of size 0 cannot be mapped
 		return nil, &DamagedError{File: name, Err: errTooShort}
 	}
 
-	data, err := unix.Mmap(int(fd.Fd()), 0, int(st.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	data, err := unix.Mmap(int(osFile.Fd()), 0, int(st.Size()), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map index file %s: %w", name, err)
 	}
@@ -80,7 +80,7 @@ func (f *File) Older(than Versions) bool {
 	return binary.LittleEndian.Uint32(f.data[8:]) < than[f.kind]
 }
 
-// Close unmaps the file. Nobody may read it any more.
+// Close unmaps the file. Afterwards nobody may read it.
 func (f *File) Close() {
 	if f.data != nil {
 		_ = unix.Munmap(f.data)

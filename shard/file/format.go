@@ -37,7 +37,7 @@ type table struct {
 	end      int64    // offset of the table
 }
 
-// checksum returns the CRC-32C of some bytes.
+// checksum returns the CRC-32C of p.
 func checksum(p []byte) uint32 { return crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli)) }
 
 // appendTable appends the table and the tail of a file. t.end is the length of the file before
@@ -107,7 +107,7 @@ func parseTable(body []byte, end int64) (*table, error) {
 	sections, pages := binary.LittleEndian.Uint32(body), binary.LittleEndian.Uint32(body[4:])
 	body = body[8:]
 
-	// The length of the table must be that of the counts, so the tables below are not larger.
+	// The length of the table must agree with the counts. So the slices below are not larger than it.
 	if sections > maxSections || int64(len(body)) != int64(sections)*24+int64(pages)*4 ||
 		int64(pages) != (end+pageBytes-1)/pageBytes {
 		return nil, fmt.Errorf("%w: table size", ErrDamaged)
@@ -135,8 +135,8 @@ func parseTable(body []byte, end int64) (*table, error) {
 	return t, nil
 }
 
-// Seal changes the head and the sections of a file and corrects the checksums. So tests make files
-// that a bug of the writer or another version could have written.
+// Seal changes the head and the sections of a file and corrects the checksums. Tests use it to make
+// files that a bug of the writer or another version could have written.
 func Seal(data []byte, kind Kind, change func(data []byte)) error {
 	t, err := readTable(data, kind)
 	if err != nil {

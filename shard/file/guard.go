@@ -17,8 +17,8 @@ func (e *FaultError) Error() string { return fmt.Sprintf("%v: %v", ErrDamaged, e
 // Is reports that the error matches ErrDamaged.
 func (e *FaultError) Is(kind error) bool { return kind == ErrDamaged }
 
-// Guard runs a task. It turns a fault while reading a mapped file into a [FaultError], which would
-// otherwise end the process with a signal.
+// Guard runs a task. It turns a fault while reading a mapped file into a [FaultError]. Otherwise the
+// fault would end the process with a signal.
 func Guard(task func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 

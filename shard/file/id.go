@@ -11,15 +11,15 @@ import (
 // ID identifies an index file: it is the SHA-256 of its bytes. The zero value means no file.
 type ID [sha256.Size]byte
 
-// Kind says what an index file contains. Each kind is a row of the table kinds.
+// Kind says what an index file contains. The table kinds has an entry for each.
 type Kind uint32
 
-// The kinds of files. The heads of files contain these numbers.
+// The kinds of files. The head of each file contains its number.
 const (
 	KindShard   Kind = 1 + iota // text, its postings and its places
 	KindDead                    // what a later generation changed about one repository of a shard
 	KindSymbols                 // the symbols of the documents of a shard
-	KindChanges                 // what commits changed; it stands in a directory of its own, and does not travel
+	KindChanges                 // what commits changed; such files are in a directory of their own, and are not sent to other nodes
 )
 
 // kinds maps each kind to the end of its file names.
@@ -40,7 +40,7 @@ func ParseID(digits string) (ID, error) {
 }
 
 // ParseName is the inverse of [ID.Name]. ok is false if name is not the name of an index file of a
-// set. No other files are ever opened in its directory.
+// set. Files with other names in the directory of a set are never opened.
 func ParseName(name string) (id ID, kind Kind, ok bool) {
 	for kind := KindShard; kind <= KindSymbols; kind++ {
 		digits, found := strings.CutSuffix(name, kinds[kind])

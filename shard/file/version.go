@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Formats is what a program knows about the formats of files, by kind.
+// Formats has the versions that a program reads and writes, by kind of file.
 type Formats [KindChanges + 1]Format
 
 // Format is the range of versions of one kind of file. A release also reads the version of the
@@ -32,8 +32,8 @@ func (v Versions) String() string {
 	return fmt.Sprintf("%d.%d.%d", v[KindShard], v[KindDead], v[KindSymbols])
 }
 
-// Written returns the versions that are written at a level of the catalog. So no node writes a file
-// that another member cannot read.
+// Written returns the versions to write at a level of the catalog. The level ensures that no node
+// writes a file that another member cannot read.
 func (f *Formats) Written(level uint64) (v Versions) {
 	for kind, row := range f {
 		if v[kind] = row.Newest; level < row.Level {

@@ -16,18 +16,18 @@ import (
 const TempPrefix = "writing-"
 
 // Writer writes an index file from front to back, section by section, and computes its hash and
-// checksums meanwhile. After an error its methods may still be called; Finish returns the error.
+// checksums at the same time. After an error its methods may still be called; Finish returns the error.
 type Writer struct {
-	dir  string
-	kind Kind
-	file *os.File
-	buf  []byte // bytes that are not written yet
-	sum  hash.Hash
-	t    table
-	pos  int64  // bytes so far, including buf
-	page uint32 // checksum of the present page
-	crc  *crc32.Table
-	err  error
+	dir     string
+	kind    Kind
+	file    *os.File
+	buf     []byte    // bytes that are not written yet
+	hash    hash.Hash // SHA-256 of the bytes that were written
+	table   table
+	pos     int64  // bytes so far, including buf
+	pageSum uint32 // checksum of the current page so far
+	crc     *crc32.Table
+	err     error
 
 	async *asyncWriter // nil before the first and after the last write
 }
@@ -42,7 +42,7 @@ func NewWriter(dir string, kind Kind, v Versions) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create index file: %w", err)
 	}
-	w := &Writer{dir: dir, kind: kind, file: f, sum: sha256.New(), crc: crc32.MakeTable(crc32.Castagnoli)}
+	w := &Writer{dir: dir, kind: kind, file: f, hash: sha256.New(), crc: crc32.MakeTable(crc32.Castagnoli)}
 
 	// The head contains the kind, so that renaming a file does not change its kind.
 	head := append([]byte(magicHead), 0, 0, 0, 0, 0, 0, 0, 0)
@@ -53,18 +53,18 @@ func NewWriter(dir string, kind Kind, v Versions) (*Writer, error) {
 	return w, nil
 }
 
-// Write appends to the section that Begin started.
+// Write appends bytes to the section that Begin started.
 func (w *Writer) Write(p []byte) (int, error) {
 	written := len(p)
 	for len(p) > 0 {
-		// At the end of a page its checksum is complete.
+		// Do not write beyond the end of a page: there the checksum of the page is complete.
 		n := min(len(p), pageBytes-int(w.pos%pageBytes))
-		w.page = crc32.Update(w.page, w.crc, p[:n])
+		w.pageSum = crc32.Update(w.pageSum, w.crc, p[:n])
 		w.buf = append(w.buf, p[:n]...)
 		w.pos += int64(n)
 		if w.pos%pageBytes == 0 {
-			w.t.pages = append(w.t.pages, w.page)
-			w.page = 0
+			w.table.pages = append(w.table.pages, w.pageSum)
+			w.pageSum = 0
 		}
 
 		if len(w.buf) >= writeBytes {
@@ -81,11 +81,11 @@ func (w *Writer) Err() error { return w.err }
 // Pos returns how many bytes were written so far.
 func (w *Writer) Pos() int64 { return w.pos }
 
-// flush passes the collected bytes to the goroutine that hashes and writes them. An error of the
-// goroutine is set in a later call.
+// flush passes the collected bytes to the goroutine that hashes and writes them. A later call stores
+// an error of the goroutine in w.err.
 func (w *Writer) flush() {
 	if w.async == nil {
-		w.async = newAsyncWriter(w.file, w.sum)
+		w.async = newAsyncWriter(w.file, w.hash)
 	}
 	if w.err == nil {
 		w.err = w.async.firstError()
@@ -96,8 +96,8 @@ func (w *Writer) flush() {
 	}
 }
 
-// flushLast writes the rest of the buffer, and waits until all is written. It starts no goroutine
-// if the buffer has the whole file.
+// flushLast writes the rest of the buffer, and waits until all bytes are written. If the buffer has
+// the whole file, flushLast starts no goroutine.
 func (w *Writer) flushLast() {
 	if w.async != nil {
 		w.async.enqueue(w.buf)
@@ -105,7 +105,7 @@ func (w *Writer) flushLast() {
 		return
 	}
 	if w.err == nil {
-		w.sum.Write(w.buf)
+		w.hash.Write(w.buf)
 		if _, err := w.file.Write(w.buf); err != nil {
 			w.err = fmt.Errorf("write index file: %w", err)
 		}
@@ -127,12 +127,12 @@ func (w *Writer) Begin(id SectionID) {
 	if pad := -w.pos & 7; pad > 0 {
 		_, _ = w.Write(make([]byte, pad))
 	}
-	w.t.sections = append(w.t.sections, Section{ID: id, Offset: w.pos})
+	w.table.sections = append(w.table.sections, Section{ID: id, Offset: w.pos})
 }
 
 // End ends the section that Begin started.
 func (w *Writer) End() {
-	s := &w.t.sections[len(w.t.sections)-1]
+	s := &w.table.sections[len(w.table.sections)-1]
 	s.Length = w.pos - s.Offset
 }
 
@@ -147,14 +147,14 @@ func (w *Writer) Add(id SectionID, parts ...[]byte) {
 
 // Finish writes the table, syncs the file, and names it by the hash of its bytes.
 func (w *Writer) Finish() (id ID, size int64, err error) {
-	// The last page is seldom full.
+	// Add the checksum of the last page, unless the page is full and was added by Write.
 	if w.pos%pageBytes != 0 {
-		w.t.pages = append(w.t.pages, w.page)
+		w.table.pages = append(w.table.pages, w.pageSum)
 	}
 
-	// The table lies in no page: it has its own checksum.
-	w.t.end = w.pos
-	tail := appendTable(nil, &w.t)
+	// The table is not part of a page: it has its own checksum.
+	w.table.end = w.pos
+	tail := appendTable(nil, &w.table)
 	w.buf = append(w.buf, tail...)
 	size = w.pos + int64(len(tail))
 
@@ -164,7 +164,7 @@ func (w *Writer) Finish() (id ID, size int64, err error) {
 		return ID{}, 0, w.err
 	}
 
-	w.sum.Sum(id[:0])
+	w.hash.Sum(id[:0])
 	if err := Publish(w.file, filepath.Join(w.dir, id.Name(w.kind))); err != nil {
 		w.Abort()
 		return ID{}, 0, err
@@ -179,8 +179,8 @@ func (w *Writer) Abort() {
 	_ = os.Remove(w.file.Name())
 }
 
-// Publish syncs a written file and gives it its final name, so that the name never stands for half
-// a file, even after a crash.
+// Publish syncs a written file and gives it its final name, so that no file with that name is
+// ever incomplete, even after a crash.
 func Publish(f *os.File, path string) error {
 	// The file must be on the disk before it gets its name.
 	err := errors.Join(f.Chmod(0o400), f.Sync(), f.Close())
@@ -199,7 +199,7 @@ func Publish(f *os.File, path string) error {
 	return nil
 }
 
-// syncDir waits until the names in a directory are on the disk.
+// syncDir waits until the entries of a directory are on the disk.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -30,7 +30,7 @@ type authors struct {
 	*base
 	lists *lru.Cache[string, []Author] // by filter
 
-	counted *lru.Cache[string, together] // by mirror and filter
+	counted *lru.Cache[string, together] // results of Together by mirror and filter, shared by all mirrors
 }
 
 // authorID identifies an author.

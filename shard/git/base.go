@@ -64,8 +64,8 @@ func (b *base) refs(ctx context.Context) (*refState, error) {
 }
 
 // cacheRefs caches a state of the references and returns true. fetched is b.fetched before the
-// state was read: if a fetch has changed the references since then, keep returns false, because a
-// caller that has just fetched must not get old references.
+// state was read: if a fetch has changed the references since then, cacheRefs returns false, because
+// a caller that has just fetched must not get old references.
 func (b *base) cacheRefs(s *refState, fetched uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,5 +83,5 @@ func (b *base) dropCachedRefs() {
 	b.mu.Unlock()
 }
 
-// manyAnswers is the size of most caches of a mirror, in results.
-const manyAnswers = 64
+// maxCachedAnswers is the number of results in most caches of a mirror.
+const maxCachedAnswers = 64

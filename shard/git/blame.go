@@ -55,8 +55,8 @@ type blames struct {
 type Blame struct {
 	Ranges  []BlameRange
 	Commits map[string]BlameCommit // by hash
-	Late    bool                   // time ran out before all lines were found: the others are in no range
-	Past    int                    // number of lines that an ignored commit changed last; their range names the commit before
+	Late    bool                   // time ran out before all lines were found: the missing lines are in no range
+	Past    int                    // number of lines whose last change an ignored commit made; their range names an earlier commit
 }
 
 const (
@@ -112,25 +112,25 @@ func (h *blames) blameSkippingIgnored(ctx, limited context.Context, q BlameQuery
 		return all, nil
 	}
 
-	// No time is left to skip them, so leave out their lines.
+	// No time is left to skip the ignored commits, so leave out their lines.
 	if all.Late {
 		all.Ranges = slices.DeleteFunc(all.Ranges, func(r BlameRange) bool { return ignored[r.Commit] })
 		return all, nil
 	}
 
 	// Give git the whole list, because another ignored commit may have written the lines before.
-	past, err := h.blame(ctx, limited, q, r.ignored)
+	skipping, err := h.blame(ctx, limited, q, r.ignored)
 	if err != nil {
 		return Blame{}, err
 	}
-	if !past.Late {
-		past.Past = linesOf(all, ignored) - linesOf(past, ignored)
+	if !skipping.Late {
+		skipping.Past = countLinesOf(all, ignored) - countLinesOf(skipping, ignored)
 	}
-	return past, nil
+	return skipping, nil
 }
 
-// countLines returns how many lines some commits wrote.
-func linesOf(b Blame, commits map[string]bool) (n int) {
+// countLinesOf returns how many lines some commits wrote.
+func countLinesOf(b Blame, commits map[string]bool) (n int) {
 	for _, r := range b.Ranges {
 		if commits[r.Commit] {
 			n += r.Lines
@@ -161,13 +161,13 @@ func (h *blames) blame(ctx, limited context.Context, q BlameQuery, ignored map[s
 	})
 }
 
-// idsOf returns the ids as text, one a line.
-func idsOf(ids map[string]bool) string { return boundary(ids).text() }
+// idsOf returns the ids as text, sorted, one a line.
+func idsOf(ids map[string]bool) string { return boundary(ids).lines() }
 
 // runBlame runs git blame. After an error it returns the error and the lines found so far. edge has
 // the commits whose parents are missing.
 func (h *blames) runBlame(ctx context.Context, q BlameQuery, ignored map[string]bool, edge boundary) (Blame, error) {
-	// In UTF-16, the lines of git are not those of the text; p converts between them.
+	// In UTF-16, git ends lines elsewhere than the text does; p converts between both.
 	p, err := h.files.pieces(ctx, q.Commit, q.Path)
 	if err != nil {
 		return Blame{}, err
@@ -218,7 +218,7 @@ func newBlameReader() *blameReader {
 //	filename src/a.go                            (ends the run)
 func (b *blameReader) read(r io.Reader) error {
 	in := bufio.NewReaderSize(r, 64<<10)
-	var at *BlameRange
+	var current *BlameRange // nil between two runs
 	for {
 		line, err := readLine(in)
 		if err == io.EOF {
@@ -232,21 +232,21 @@ func (b *blameReader) read(r io.Reader) error {
 		f := strings.Fields(line)
 
 		switch {
-		case at == nil && len(f) == 4 && pack.IsID(f[0]):
-			at = &BlameRange{Commit: f[0]}
+		case current == nil && len(f) == 4 && pack.IsID(f[0]):
+			current = &BlameRange{Commit: f[0]}
 			var err1, err2 error
-			at.First, err1 = strconv.Atoi(f[2])
-			at.Lines, err2 = strconv.Atoi(f[3])
-			if err := cmp.Or(err1, err2); err != nil || at.Lines < 1 {
+			current.First, err1 = strconv.Atoi(f[2])
+			current.Lines, err2 = strconv.Atoi(f[3])
+			if err := cmp.Or(err1, err2); err != nil || current.Lines < 1 {
 				return fmt.Errorf("git blame said %.80q", line)
 			}
-		case at == nil:
+		case current == nil:
 			return fmt.Errorf("git blame said %.80q", line)
 		default:
-			b.readField(at, line)
+			b.readField(current, line)
 			if strings.HasPrefix(line, "filename ") {
-				b.blame.Ranges = append(b.blame.Ranges, *at)
-				at = nil
+				b.blame.Ranges = append(b.blame.Ranges, *current)
+				current = nil
 			}
 		}
 	}
@@ -272,10 +272,10 @@ func (b *blameReader) mergeRuns() {
 	}
 }
 
-// readField reads a line with a field of a commit, such as its author.
-func (b *blameReader) readField(at *BlameRange, line string) {
-	c := b.blame.Commits[at.Commit]
-	c.Hash = at.Commit
+// readField reads a line with a field of the commit of r, such as its author, or with the path of r.
+func (b *blameReader) readField(r *BlameRange, line string) {
+	c := b.blame.Commits[r.Commit]
+	c.Hash = r.Commit
 
 	key, value, _ := strings.Cut(line, " ")
 
@@ -298,10 +298,10 @@ func (b *blameReader) readField(at *BlameRange, line string) {
 		if _, known := b.paths[value]; !known {
 			b.paths[value] = b.room.shorten(unquote(value), maxPath)
 		}
-		at.Path = b.paths[value]
+		r.Path = b.paths[value]
 	}
 
-	b.blame.Commits[at.Commit] = c
+	b.blame.Commits[r.Commit] = c
 }
 
 // unquote removes the quoting that git applies to paths with control characters, quotes or

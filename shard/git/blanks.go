@@ -46,36 +46,36 @@ func (d *diffReader) skipRemainingBlank() {
 	}
 }
 
-// dropBlank removes the files that differ only in blanks, which d.blank lists in order.
+// dropBlank removes the files in d.blank, which differ only in blanks, from the diff.
 func (d *diffReader) dropBlank() {
 	if len(d.blank) == 0 {
 		return
 	}
 
-	kept, blank := d.diff.Files[:0], d.blank
+	changed, blank := d.diff.Files[:0], d.blank
 	for i, f := range d.diff.Files {
 		if len(blank) > 0 && blank[0] == i {
 			blank = blank[1:]
 			continue
 		}
-		kept = append(kept, f)
+		changed = append(changed, f)
 	}
-	d.diff.Files = kept
+	d.diff.Files = changed
 }
 
 // mayBeBlank reports whether a file may differ only in blanks: its name, type and mode are
 // unchanged.
 func (f *FileDiff) mayBeBlank() bool { return f.Status == 'M' && f.OldMode == f.NewMode }
 
-// isFirstLine reports whether a line is the first line of the patch of a file. A very long line was
-// cut.
+// isFirstLine reports whether a line is the first line of the patch of a file. Of a line longer than
+// maxLine it has only the beginning.
 func (f *FileDiff) isFirstLine(line []byte) bool {
-	head := []byte("diff --git " + quoted("a/"+f.OldPath) + " " + quoted("b/"+f.NewPath))
+	head := []byte("diff --git " + quotePath("a/"+f.OldPath) + " " + quotePath("b/"+f.NewPath))
 	return bytes.Equal(line, head) || len(line) >= maxLine && bytes.HasPrefix(head, line)
 }
 
-// quote returns a path as git writes it with core.quotePath off. It is the inverse of unquote.
-func quoted(s string) string {
+// quotePath returns a path as git writes it with core.quotePath off. It is the inverse of unquote.
+func quotePath(s string) string {
 	plain := true
 	for i := range len(s) {
 		plain = plain && s[i] >= ' ' && s[i] != 0x7f && s[i] != '"' && s[i] != '\\'

@@ -55,7 +55,7 @@ func TestDiff_omitsWhitespaceChangesOnRequest(t *testing.T) {
 }
 
 // A limit on files or bytes keeps every file that may differ in more than blanks.
-func TestDiff_withoutWhitespaceIsBounded(t *testing.T) {
+func TestDiff_withoutWhitespaceIsCutAtItsLimits(t *testing.T) {
 	t.Parallel()
 	_, m, base, head := reformatted(t)
 	for most, want := range map[int]string{1: "", 2: "", 3: "M c.bin>c.bin binary\n"} {
@@ -79,7 +79,7 @@ func TestPaths_areQuotedAsGitDoes(t *testing.T) {
 	for path, want := range map[string]string{
 		"a b/ü": "a b/ü", `a"b`: `"a\"b"`, `a\b`: `"a\\b"`, "\a\b\t\n\v\f\r": `"\a\b\t\n\v\f\r"`, "\x01\x7f\xff": "\"\\001\\177\xff\"",
 	} {
-		if got := quoted(path); got != want || unquote(got) != path {
+		if got := quotePath(path); got != want || unquote(got) != path {
 			t.Errorf("%q is quoted as %s, want %s", path, got, want)
 		}
 	}

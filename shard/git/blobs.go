@@ -75,7 +75,7 @@ func (b *Blobs) Read(dst []byte, oid string) ([]byte, error) {
 	return b.readByGit(dst, oid)
 }
 
-// readByGit reads a blob with git.
+// readByGit appends a blob to dst, read with git.
 func (b *Blobs) readByGit(dst []byte, oid string) ([]byte, error) {
 	err := b.base.with(b.ctx, func(c reader) error {
 		return c.Contents(oid, func(info run.ObjectInfo, r io.Reader) error {
@@ -83,7 +83,7 @@ func (b *Blobs) readByGit(dst []byte, oid string) ([]byte, error) {
 				return fmt.Errorf("object %s is missing or not a blob", oid)
 			}
 
-			// Make room for all of it, so that one read is enough.
+			// Make room for the whole blob, so that one read is enough.
 			n := len(dst)
 			dst = slices.Grow(dst, int(info.Size))[:n+int(info.Size)]
 			_, err := io.ReadFull(r, dst[n:])

@@ -20,9 +20,9 @@ func allocated(call func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestReads_stayWithinTheirBounds reads a repository that is large in every way. It runs alone
+// TestReads_ofALargeRepositoryAllocateBoundedMemory reads a repository that is large in every way. It runs alone
 // because it counts allocations. SHOAL_LARGE_HISTORY is the number of commits.
-func TestReads_stayWithinTheirBounds(t *testing.T) {
+func TestReads_ofALargeRepositoryAllocateBoundedMemory(t *testing.T) {
 	const files, lines, size = 80_000, 50_000, 200 << 20
 	commits := 5000
 	if n, err := strconv.Atoi(os.Getenv("SHOAL_LARGE_HISTORY")); err == nil {

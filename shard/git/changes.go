@@ -43,17 +43,17 @@ func (h *comparer) Changes(ctx context.Context, base, commit string, maxPaths in
 	d := &differ{maxPaths: maxPaths}
 	err := h.with(ctx, func(c reader) error {
 		d.c = c
-		was, err := c.rootTree(base)
+		oldTree, err := c.rootTree(base)
 		if err != nil {
 			return err
 		}
 
-		is, err := c.rootTree(commit)
+		newTree, err := c.rootTree(commit)
 		if err != nil {
 			return err
 		}
 
-		return d.compareTrees(was, is, "", 0)
+		return d.compareTrees(oldTree, newTree, "", 0)
 	})
 
 	// Too many changes are a valid result.
@@ -73,14 +73,14 @@ func (h *comparer) Changes(ctx context.Context, base, commit string, maxPaths in
 type differ struct {
 	c        reader
 	maxPaths int
-	read     int // number of pairs of trees compared so far
+	compared int // number of pairs of trees compared so far
 	out      Changes
 }
 
-// compareTrees compares two trees at a path, given by their ids. One of them may be missing: "". It
-// returns run.ErrStop if there are too many changes.
-func (d *differ) compareTrees(was, is, path string, depth int) error {
-	if was == is {
+// compareTrees compares two trees at a path, given by their ids, and adds their differences to d.out.
+// The id "" stands for a missing tree. It returns run.ErrStop if there are too many changes.
+func (d *differ) compareTrees(oldTree, newTree, path string, depth int) error {
+	if oldTree == newTree {
 		return nil
 	}
 
@@ -88,16 +88,16 @@ func (d *differ) compareTrees(was, is, path string, depth int) error {
 		return run.ErrDeep
 	}
 
-	if d.read++; d.read > maxListed {
+	if d.compared++; d.compared > maxListed {
 		return run.ErrStop
 	}
 
-	old, err := d.readEntries(was)
+	old, err := d.readEntries(oldTree)
 	if err != nil {
 		return err
 	}
 
-	now, err := d.readEntries(is)
+	now, err := d.readEntries(newTree)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,8 @@ func (e *treeEntry) sortName() string {
 	return e.name
 }
 
-// compareEntries compares the entries of two trees with one name. One may be missing.
+// compareEntries compares the entries with one name in two trees, of which one may be missing, and
+// adds their differences to d.out.
 func (d *differ) compareEntries(a, b treeEntry, path string, depth int) error {
 	if a == b {
 		return nil
@@ -166,19 +167,19 @@ func (d *differ) compareEntries(a, b treeEntry, path string, depth int) error {
 	}
 
 	// Compare directories recursively. If only one side is a directory, the other counts as empty.
-	var was, is string
+	var oldTree, newTree string
 	if a.kind == Dir {
-		was = a.oid
+		oldTree = a.oid
 	}
 	if b.kind == Dir {
-		is = b.oid
+		newTree = b.oid
 	}
-	return d.compareTrees(was, is, path, depth+1)
+	return d.compareTrees(oldTree, newTree, path, depth+1)
 }
 
-// Nearest returns the index of the commit in among whose time is closest to that of commit, the
-// first if several are equally close: such a commit probably has most files in common with it. It
-// returns -1 if the mirror does not have commit, or none in among.
+// Nearest returns the index of the commit in among whose time is closest to that of commit, which
+// therefore probably has most files in common with it; the first if several are equally close. It
+// returns -1 if the mirror lacks commit or all commits in among.
 func (h *comparer) Nearest(ctx context.Context, commit string, among []string) (int, error) {
 	best, distance := -1, int64(0)
 	err := h.with(ctx, func(c reader) error {

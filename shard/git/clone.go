@@ -16,14 +16,14 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// A repository in a directory of this machine is compared, and copied for the first time, without
-// the dozen processes of git's transport:
+// For a repository in a directory of this machine, fetchLocal avoids the dozen processes of git's
+// transport if nothing is new, and for the first copy:
 //
 //	nothing new    no process: the reference files of both sides are compared
 //	first copy     one process: git checks the copied packs; or, if there are none,
 //	               git packs the loose objects into the mirror
 //
-// Everything unusual is left to git.
+// In all other cases git does the work.
 
 // fetchLocal fetches from a repository in a directory of this machine. If git must do it, git gets
 // a view of the directory (view.go).
@@ -119,8 +119,8 @@ func (u *updater) copyPacksIfPossible(ctx context.Context, f *foreign) {
 	}
 }
 
-// copyPacks copies the packs of a scanned repository into the mirror. It makes new indexes for
-// packs whose own indexes are not trusted.
+// copyPacks copies the packs of a scanned repository into the mirror, and returns the paths of the
+// copies without an ending. It makes new indexes for packs whose own indexes are not trusted.
 func (u *updater) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
 	packs, err := f.copyPacks(ctx, filepath.Join(u.dir, "objects", "pack"), f.hasTrustedIndexes())
 	if err != nil || f.hasTrustedIndexes() {
@@ -141,8 +141,8 @@ func (u *updater) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
 // fetchWithoutGit fetches without the transport of git, if that is possible: if nothing is new, or
 // if there is no mirror yet. Otherwise it changes nothing and returns false.
 func (u *updater) fetchWithoutGit(ctx context.Context, f *foreign, there *listing) (Fetched, bool) {
-	have, err := formatOf(u.dir)
-	if err != nil || have != "" && have != there.format() {
+	existing, err := formatOf(u.dir)
+	if err != nil || existing != "" && existing != there.format() {
 		return Fetched{}, false
 	}
 
@@ -158,7 +158,7 @@ func (u *updater) fetchWithoutGit(ctx context.Context, f *foreign, there *listin
 
 	done := Fetched{Refs: len(there.refs), DefaultBranch: strings.TrimPrefix(symref, "refs/heads/")}
 
-	if have != "" {
+	if existing != "" {
 		return done, u.hasRefs(want, head)
 	}
 
@@ -180,8 +180,8 @@ func (u *updater) fetchWithoutGit(ctx context.Context, f *foreign, there *listin
 	return done, true
 }
 
-// hasRefs reports whether the mirror has exactly the references in want, and the given text in its
-// file HEAD.
+// hasRefs removes what a killed git has left, and reports whether the mirror has exactly the
+// references in want, and the given text in its file HEAD.
 func (u *updater) hasRefs(want map[string]string, head string) bool {
 	if u.sweep() != nil {
 		return false
@@ -203,7 +203,8 @@ func (u *updater) fillMirror(ctx context.Context, f *foreign, refs map[string]st
 		return err
 	}
 	if len(packs) == 0 || f.loose {
-		if err := u.packFrom(ctx, f, refs, len(packs) > 0); err != nil {
+		onlyLoose := len(packs) > 0
+		if err := u.packFrom(ctx, f, refs, onlyLoose); err != nil {
 			return err
 		}
 	}
@@ -218,15 +219,15 @@ func (u *updater) fillMirror(ctx context.Context, f *foreign, refs map[string]st
 }
 
 // packFrom packs all objects that references of a foreign repository lead to into the mirror. If
-// rest is set, it packs only objects that are in no pack there.
-func (u *updater) packFrom(ctx context.Context, f *foreign, refs map[string]string, rest bool) error {
+// onlyLoose is set, it packs only objects that are in no pack there.
+func (u *updater) packFrom(ctx context.Context, f *foreign, refs map[string]string, onlyLoose bool) error {
 	objects := f.stores[0].path
 	if strings.ContainsAny(objects, ":\"\n") { // the list of directories cannot contain these
 		return pack.ErrAskGit
 	}
 
 	c := u.git("pack-objects", "--quiet", "--revs", "--non-empty", "--window=0", "--delta-base-offset", "--compression=1")
-	if rest {
+	if onlyLoose {
 		c.Args = append(c.Args, "--incremental")
 	}
 	c.Args = append(c.Args, filepath.Join(u.dir, "objects", "pack", "pack"))

@@ -67,7 +67,8 @@ func (k *copier) Tips(ctx context.Context) ([]string, error) {
 }
 
 // Export writes the whole state of the mirror as a stream for Import: all references, HEAD, and the
-// objects that have does not reach. It ignores ids that the mirror does not know.
+// objects that the receiver lacks. have has the Tips of the receiver; Export ignores ids that the
+// mirror does not know.
 func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 	format, err := formatOf(k.dir)
 	if err != nil {
@@ -107,7 +108,7 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 		fmt.Fprintf(&want, "%s\n", refs[name])
 	}
 	if len(cut) > 0 {
-		fmt.Fprintf(&header, "%d\n%s", len(cut), cut.text())
+		fmt.Fprintf(&header, "%d\n%s", len(cut), cut.lines())
 	}
 	if len(known) > 0 {
 		fmt.Fprintf(&want, "--not\n%s\n", strings.Join(known, "\n"))
@@ -127,16 +128,16 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 }
 
 // knownIDs returns the ids, from Tips of another node, that are also in this mirror. cut is the
-// boundary of this mirror. If the other node has another boundary, present returns none, because
+// boundary of this mirror. If the other node has another boundary, knownIDs returns none, because
 // that node may lack the history of an id.
 func (k *copier) knownIDs(ctx context.Context, ids []string, cut boundary) ([]string, error) {
-	theirs := boundary(nil).mark()
+	otherMark := boundary(nil).mark()
 	for _, id := range ids {
 		if strings.HasPrefix(id, "shallow ") {
-			theirs = id
+			otherMark = id
 		}
 	}
-	if theirs != cut.mark() {
+	if otherMark != cut.mark() {
 		return nil, nil
 	}
 
@@ -279,9 +280,9 @@ func readHeader(in *bufio.Reader) (to copyHeader, err error) {
 		}
 
 		oid, name, _ := strings.Cut(line, " ")
-		mine := strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") || name == headRef
+		ofMirror := strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") || name == headRef
 
-		if !pack.IsID(oid) || !mine {
+		if !pack.IsID(oid) || !ofMirror {
 			return to, fmt.Errorf("a reference is %.80q", line)
 		}
 		to.refs[name] = oid
@@ -294,7 +295,7 @@ func readHeader(in *bufio.Reader) (to copyHeader, err error) {
 	return to, err
 }
 
-// readBoundary reads the ids of the commits whose parents are missing.
+// readBoundary reads the ids of the commits whose parents are missing, and adds them to cut.
 func readBoundary(in *bufio.Reader, cut boundary) error {
 	line, err := shortLine(in)
 	if err != nil {
@@ -362,12 +363,12 @@ func (u *updater) checkConnected(ctx context.Context, refs map[string]string) er
 // of its own. It does not assume that the history of the mirror's own references is complete,
 // because another boundary may need more of it.
 func (k *copier) checkConnectedTo(ctx context.Context, refs map[string]string, cut boundary) error {
-	there := filepath.Join(k.dir, "shallow.copied")
-	if err := cut.write(there); err != nil {
+	file := filepath.Join(k.dir, "shallow.copied")
+	if err := cut.write(file); err != nil {
 		return err
 	}
-	defer os.Remove(there)
-	return k.walkObjects(ctx, refs, []string{"GIT_SHALLOW_FILE=" + there}) // a missing file means all of the history to git
+	defer os.Remove(file)
+	return k.walkObjects(ctx, refs, []string{"GIT_SHALLOW_FILE=" + file}) // without the file, git walks all of the history
 }
 
 // walkObjects makes git walk all objects that refs lead to, and fails if one is missing. exclude
@@ -390,26 +391,26 @@ func (u *updater) walkObjects(ctx context.Context, refs map[string]string, env [
 // setRefs makes the references of the mirror equal to refs. It deletes old ones first, because git
 // cannot make a/b while there is an a.
 func (k *copier) setRefs(ctx context.Context, refs map[string]string) error {
-	here, err := k.readRefNames(ctx)
+	present, err := k.readRefNames(ctx)
 	if err != nil {
 		return err
 	}
 
-	var gone, moved bytes.Buffer
-	for _, name := range slices.Sorted(maps.Keys(here)) {
+	var deletions, updates bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(present)) {
 		if refs[name] == "" {
-			fmt.Fprintf(&gone, "delete %s\x00\x00", name)
+			fmt.Fprintf(&deletions, "delete %s\x00\x00", name)
 		}
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
-		if here[name] != refs[name] {
-			fmt.Fprintf(&moved, "update %s\x00%s\x00\x00", name, refs[name])
+		if present[name] != refs[name] {
+			fmt.Fprintf(&updates, "update %s\x00%s\x00\x00", name, refs[name])
 		}
 	}
 
 	// Run git twice, because in one run it would make new references before it deletes old ones.
-	for _, script := range []*bytes.Buffer{&gone, &moved} {
+	for _, script := range []*bytes.Buffer{&deletions, &updates} {
 		if script.Len() == 0 {
 			continue
 		}

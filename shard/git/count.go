@@ -17,7 +17,11 @@ const (
 	maxCounts = 2                      // greatest number of counts at a time in one mirror
 )
 
-// errCounting means that enough counts are running already.
+// startArguments is the number of arguments of a filter without a condition: --end-of-options, the
+// start and --.
+const startArguments = 3
+
+// errCounting means that maxCounts counts are running already.
 var errCounting = errors.New("other commits are counted")
 
 // count counts the commits of a query, whose arguments for git are filter, and caches the number
@@ -78,9 +82,8 @@ func (h *logs) countByGit(ctx context.Context, q LogQuery, filter []string) (int
 	c := h.git("log", "--no-show-signature", "--no-patch", "--format=tformat:x") // rev-list has no --use-mailmap
 	c.Timeout, c.Limit = countTime, 4<<30
 
-	// Without a path or another condition (filter has only the start), git can count by itself,
-	// which is faster than printing.
-	if len(filter) == 3 {
+	// Without a path or another condition, git can count by itself, which is faster than printing.
+	if len(filter) == startArguments {
 		c.Args = append([]string{"rev-list", "--count"}, filter...)
 		out, err := c.Output(ctx)
 		if err != nil {
@@ -90,7 +93,7 @@ func (h *logs) countByGit(ctx context.Context, q LogQuery, filter []string) (int
 	}
 
 	// Otherwise count the lines.
-	q.read(c)
+	q.setReading(c)
 	c.Args = append(c.Args, filter...)
 	n := 0
 	err := c.Stream(ctx, func(r io.Reader) error {

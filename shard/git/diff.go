@@ -114,9 +114,8 @@ func (h *diffs) Diff(ctx context.Context, base, head string, o DiffOptions) (Dif
 	})
 }
 
-// size returns about how much memory a difference takes. For one that a time limit has cut it
-// returns
-// -1, because it must not be cached: it may be complete the next time.
+// size returns about how much memory a difference takes. It returns -1 for a difference that a time
+// limit has cut, which must not be cached because it may be complete the next time.
 func (d *Diff) size() int64 {
 	n := int64(100)
 	for i := range d.Files {
@@ -186,8 +185,8 @@ type diffReader struct {
 	diff  Diff
 	file  int    // index of the file whose patch is being read
 	blank []int  // indexes of the files that differ only in blanks
-	bytes int    // bytes of hunks so far
-	paths int    // bytes of paths so far
+	bytes int    // bytes of hunks read so far
+	paths int    // bytes of paths read so far
 	long  []byte // buffer for a line that is longer than the buffer of in
 	body  []byte // body of the hunk that is being read
 }
@@ -202,7 +201,7 @@ func (d *diffReader) read() error {
 	}
 
 	d.file = -1
-	half := false // the first of the two patches of a type change was read
+	halfRead := false // the first of the two patches of a type change was read
 	line, err := d.readLine()
 	for err == nil {
 		if !bytes.HasPrefix(line, []byte("diff --git ")) {
@@ -210,10 +209,10 @@ func (d *diffReader) read() error {
 		}
 
 		// Git prints a type change, such as from a file to a link, as a deletion and an addition.
-		if d.file >= 0 && d.diff.Files[d.file].Status == 'T' && !half {
-			half = true
+		if d.file >= 0 && d.diff.Files[d.file].Status == 'T' && !halfRead {
+			halfRead = true
 		} else {
-			d.file, half = d.file+1, false
+			d.file, halfRead = d.file+1, false
 			if err := d.skipBlankFiles(func(f *FileDiff) bool { return f.isFirstLine(line) }); err != nil {
 				return err
 			}
@@ -336,7 +335,7 @@ func (d *diffReader) readNumbers() error {
 		if err := d.skipBlankFiles(func(f *FileDiff) bool { return f.NewPath == path }); err != nil {
 			return err
 		}
-		if d.file >= len(d.diff.Files) { // the rest is beyond MaxFiles
+		if d.file >= len(d.diff.Files) { // this file and all after it are beyond MaxFiles
 			return run.ErrStop
 		}
 
@@ -347,8 +346,8 @@ func (d *diffReader) readNumbers() error {
 	}
 }
 
-// readLine reads a line without its newline; of a very long line only the beginning. The result is
-// valid until the next call.
+// readLine reads a line without its newline; of a line longer than maxLine about the first maxLine
+// bytes. The result is valid until the next call.
 func (d *diffReader) readLine() ([]byte, error) {
 	part, err := d.in.src.ReadSlice('\n')
 	if err == nil {
@@ -462,10 +461,9 @@ func (d *diffReader) readHunk(f *FileDiff, header string) error {
 // the body of a hunk, unless only one of them has it: then the mark is the change.
 func withoutMarks(h Hunk, body []byte) []byte {
 	const mark = "\ufeff"
-	// first returns the offset of the text of line 1 of a side, whose lines begin with one of
-	// signs;
-	// -1 if the hunk does not have line 1.
-	first := func(start int, signs string) int {
+	// firstLine returns the offset of the text of line 1 of a side, whose lines begin with one of
+	// signs; -1 if the hunk does not have line 1.
+	firstLine := func(start int, signs string) int {
 		for at := 0; start == 1 && at < len(body); at += bytes.IndexByte(body[at:], '\n') + 1 {
 			if strings.IndexByte(signs, body[at]) >= 0 {
 				return at + 1
@@ -473,14 +471,14 @@ func withoutMarks(h Hunk, body []byte) []byte {
 		}
 		return -1
 	}
-	marked := func(at int) bool { return at >= 0 && bytes.HasPrefix(body[at:], []byte(mark)) }
+	hasMark := func(at int) bool { return at >= 0 && bytes.HasPrefix(body[at:], []byte(mark)) }
 
-	old, now := first(h.Old.Start, " -"), first(h.New.Start, " +")
-	if old >= 0 && now >= 0 && marked(old) != marked(now) {
+	old, now := firstLine(h.Old.Start, " -"), firstLine(h.New.Start, " +")
+	if old >= 0 && now >= 0 && hasMark(old) != hasMark(now) {
 		return body
 	}
 	for _, at := range slices.Compact([]int{max(old, now), min(old, now)}) {
-		if marked(at) {
+		if hasMark(at) {
 			body = slices.Delete(body, at, at+len(mark))
 		}
 	}
@@ -510,14 +508,14 @@ func parseHunkHeader(line string) (Hunk, error) {
 		text string
 		to   *DiffRange
 	}{{old, &h.Old}, {next, &h.New}} {
-		start, lines, many := strings.Cut(x.text, ",")
+		start, lines, hasCount := strings.Cut(x.text, ",")
 
 		x.to.Lines = 1
 		var err error
 		if x.to.Start, err = strconv.Atoi(start); err != nil {
 			return Hunk{}, bad
 		}
-		if many {
+		if hasCount {
 			if x.to.Lines, err = strconv.Atoi(lines); err != nil {
 				return Hunk{}, bad
 			}

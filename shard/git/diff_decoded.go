@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// For git, a text in UTF-16 or UTF-32 is binary. So diffs.decode writes both sides of such a file
+// For git, a text in UTF-16 or UTF-32 is binary. So compareDecodable writes both sides of such a file
 // in UTF-8 to files outside of a repository, and lets git compare these. A missing side has no
 // file:
 //
@@ -46,10 +46,10 @@ func (h *diffs) compareDecodable(ctx context.Context, base, head string, d *diff
 		}
 	}()
 
-	looks := 0
+	read := 0 // number of files read so far
 	for i := range d.diff.Files {
-		if f := &d.diff.Files[i]; f.mayBeUTF16() && looks < maxDecodedFiles {
-			looks++
+		if f := &d.diff.Files[i]; f.mayBeUTF16() && read < maxDecodedFiles {
+			read++
 			if err := h.decodeFile(ctx, w, base, head, i, f); err != nil {
 				return fmt.Errorf("decode %q and %q: %w", f.OldPath, f.NewPath, err)
 			}
@@ -64,15 +64,15 @@ func (h *diffs) compareDecodable(ctx context.Context, base, head string, d *diff
 // mayBeUTF16 reports whether a file may be text in UTF-16 or UTF-32: git says that it is binary,
 // or, if the text has no NUL, a hunk contains a byte order mark.
 func (f *FileDiff) mayBeUTF16() bool {
-	marked := func(h Hunk) bool { return strings.Contains(h.Body, "\xff\xfe") || strings.Contains(h.Body, "\xfe\xff") }
-	ordinary := func(mode string) bool { return mode == "000000" || strings.HasPrefix(mode, "100") }
-	return (f.Binary || slices.ContainsFunc(f.Hunks, marked)) && ordinary(f.OldMode) && ordinary(f.NewMode)
+	hasMark := func(h Hunk) bool { return strings.Contains(h.Body, "\xff\xfe") || strings.Contains(h.Body, "\xfe\xff") }
+	isFileOrMissing := func(mode string) bool { return mode == "000000" || strings.HasPrefix(mode, "100") }
+	return (f.Binary || slices.ContainsFunc(f.Hunks, hasMark)) && isFileOrMissing(f.OldMode) && isFileOrMissing(f.NewMode)
 }
 
 // decodeFile writes the texts of both sides of file i to w, if at least one of them is in UTF-16 or
 // UTF-32, and both are text.
 func (h *diffs) decodeFile(ctx context.Context, w *decoded, base, head string, i int, f *FileDiff) error {
-	coded := false
+	isCoded := false    // a side is in UTF-16 or UTF-32
 	var texts [2][]byte // nil for a missing side
 	for side, at := range [2][2]string{{base, f.OldPath}, {head, f.NewPath}} {
 		if at[1] == "" {
@@ -94,9 +94,9 @@ func (h *diffs) decodeFile(ctx context.Context, w *decoded, base, head string, i
 			return err
 		}
 		texts[side] = append([]byte{}, whole.Content...)
-		coded = coded || whole.Encoding > charset.UTF8Mark
+		isCoded = isCoded || whole.Encoding > charset.UTF8Mark
 	}
-	if !coded {
+	if !isCoded {
 		return nil
 	}
 

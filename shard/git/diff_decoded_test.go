@@ -107,7 +107,7 @@ func TestDiff_showsAByteOrderMarkOnlyIfItChanged(t *testing.T) {
 
 // Files that are too large to decode stay binary, and the size limit of a difference applies to
 // decoded texts too.
-func TestDiff_ofDecodedTextsIsBounded(t *testing.T) {
+func TestDiff_ofDecodedTextsIsCutAtItsByteLimit(t *testing.T) {
 	t.Parallel()
 	r, h := newRepo(t), &stream{}
 	text := strings.Repeat("a line of some length\n", 50_000)

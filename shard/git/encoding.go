@@ -25,8 +25,8 @@ var charmaps = sync.OnceValue(func() map[string]*charmap.Charmap {
 	return all
 })
 
-// plainName returns the letters and digits of an encoding's name, because many names are written in
-// several ways.
+// plainName returns the name of an encoding as the keys of charmaps have it: its letters and digits
+// in lower case. Commits write many names in several ways.
 func plainName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -43,10 +43,10 @@ func plainName(name string) string {
 	return name
 }
 
-// inUTF8 converts a commit from the encoding that its header names to UTF-8, as git does. It
+// decodeCommit converts a commit from the encoding that its header names to UTF-8, as git does. It
 // returns a commit without such a header unchanged, and ErrAskGit for an encoding that it does not
 // know.
-func inUTF8(text []byte) ([]byte, error) {
+func decodeCommit(text []byte) ([]byte, error) {
 	name := plainName(encodingOf(text))
 	if name == "" || name == "utf8" {
 		return text, nil
@@ -79,7 +79,7 @@ func encodingOf(text []byte) string {
 // result has only the hash, and the caller must ask git.
 func parseCommit(id, text []byte) (c Commit, ok bool) {
 	c.Hash, c.Parents = hex.EncodeToString(id), []string{}
-	text, err := inUTF8(text)
+	text, err := decodeCommit(text)
 	if err != nil {
 		return c, false
 	}
@@ -121,22 +121,22 @@ func parseIdentity(line string) (name, email string, t time.Time) {
 // splitMessage splits the message of a commit as git does: the subject is the first paragraph as
 // one line, the body is the rest.
 func splitMessage(message string) (subject, body string) {
-	rest := skipBlank(message)
+	message = skipBlankLines(message)
 	var lines []string
-	for rest != "" {
-		line, after, _ := strings.Cut(rest, "\n")
+	for message != "" {
+		line, after, _ := strings.Cut(message, "\n")
 		if strings.TrimSpace(line) == "" {
 			break
 		}
 
 		lines = append(lines, strings.TrimRight(line, " \t\r\f\v"))
-		rest = after
+		message = after
 	}
-	return strings.Join(lines, " "), strings.TrimRight(skipBlank(rest), "\n")
+	return strings.Join(lines, " "), strings.TrimRight(skipBlankLines(message), "\n")
 }
 
-// skipBlank removes the blank lines at the start.
-func skipBlank(s string) string {
+// skipBlankLines returns s without the blank lines at its start.
+func skipBlankLines(s string) string {
 	for s != "" {
 		line, after, _ := strings.Cut(s, "\n")
 		if strings.TrimSpace(line) != "" {

@@ -125,24 +125,23 @@ func (l *listing) defaultRef() string {
 		return l.symref
 	}
 
-	// same has the branches at the commit of HEAD.
-	var same, all []string
+	var branches, atHead []string // all branches, and those at the commit of HEAD
 	for name, oid := range l.refs {
 		if !strings.HasPrefix(name, "refs/heads/") {
 			continue
 		}
-		all = append(all, name)
+		branches = append(branches, name)
 
 		if oid == l.head {
-			same = append(same, name)
+			atHead = append(atHead, name)
 		}
 	}
 
-	candidates := all
+	candidates := branches
 	if l.head != "" {
 		// HEAD is detached, or the server is old and does not name its branch: choose a branch at
 		// the same commit.
-		candidates = same
+		candidates = atHead
 	}
 	slices.Sort(candidates)
 
@@ -207,8 +206,8 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 	return errors.Join(fmt.Errorf("fetch %s: %w", from, err), removeErr)
 }
 
-// removeIncompletePacks removes incomplete packs, and returns the size of the largest. No fetch may
-// be running.
+// removeIncompletePacks removes the incomplete packs of the mirror, and returns the size of the
+// largest. No fetch of the mirror may be running.
 func (u *updater) removeIncompletePacks() (largest int64, err error) {
 	var errs []error
 	eachIncompletePack(u.dir, func(path string, size int64) {
@@ -218,7 +217,7 @@ func (u *updater) removeIncompletePacks() (largest int64, err error) {
 	return largest, errors.Join(errs...)
 }
 
-// receivedBytes returns the size of the packs that a running fetch is writing.
+// receivedBytes returns the size of the packs that a running fetch is writing into the mirror in dir.
 func receivedBytes(dir string) (bytes int64) {
 	eachIncompletePack(dir, func(_ string, size int64) { bytes += size })
 	return bytes
@@ -261,7 +260,7 @@ func (u *updater) deleteRefs(ctx context.Context, here, want map[string]string) 
 
 // announcedMemory returns how many bytes of memory a fetch that ran out of memory needs for the
 // objects that the remote has announced. Their number is at the start of the incomplete pack, which
-// it removes. It returns 0 if they are too few to be the reason.
+// announcedMemory removes. It returns 0 if the objects are too few to be the reason.
 func (u *updater) announcedMemory() (memory int64) {
 	run.EachPack(u.dir, func(path string, _ os.DirEntry) {
 		if !strings.HasPrefix(filepath.Base(path), "tmp_") {

@@ -111,7 +111,7 @@ func TestReferences_readDuringAFetchAreNotCached(t *testing.T) {
 	}
 }
 
-func TestFetch_acceptsUnusualRepositories(t *testing.T) {
+func TestFetch_acceptsEmptyDetachedAndShallowRepositories(t *testing.T) {
 	t.Parallel()
 	fill := func(r *repo, branches ...string) {
 		h := &stream{}
@@ -424,9 +424,9 @@ func TestFetch_fromADamagedRemoteKeepsTheMirror(t *testing.T) {
 	}
 }
 
-// TestCredential_isHiddenFromOthers searches the arguments of every process on the machine while
+// TestFetch_hidesThePasswordFromOtherProcessesAndServers searches the arguments of every process on the machine while
 // git asks a server, and while a server redirects git to another one.
-func TestCredential_isHiddenFromOthers(t *testing.T) {
+func TestFetch_hidesThePasswordFromOtherProcessesAndServers(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -622,7 +622,7 @@ func TestFetch_failsBeforeItFillsTheDisk(t *testing.T) {
 }
 
 // Other fetches of a repository wait for this one, so it gives up a silent server early.
-func TestListReferences_givesUpASilentServerEarly(t *testing.T) {
+func TestListReferences_failsEarlyForASilentServer(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ fetch, list FetchOptions }{
 		{FetchOptions{}, FetchOptions{Stall: 20 * time.Second, Timeout: 2 * time.Minute}},

@@ -57,11 +57,11 @@ func (h *tagOrders) sortedTags(s *refState) *tagOrder {
 
 // FirstTag finds the first tag that has a commit. It takes at most two seconds.
 func (h *tagOrders) FirstTag(ctx context.Context, commit string) (FirstTag, error) {
-	return h.firstTagIn(ctx, firstTagTime, commit)
+	return h.firstTagWithin(ctx, firstTagTime, commit)
 }
 
-// firstTagIn is FirstTag with a time limit.
-func (h *tagOrders) firstTagIn(ctx context.Context, limit time.Duration, commit string) (first FirstTag, err error) {
+// firstTagWithin is FirstTag with a time limit.
+func (h *tagOrders) firstTagWithin(ctx context.Context, limit time.Duration, commit string) (first FirstTag, err error) {
 	if err := checkCommit(commit); err != nil {
 		return first, err
 	}
@@ -86,13 +86,13 @@ func (h *tagOrders) firstTagIn(ctx context.Context, limit time.Duration, commit 
 }
 
 // Having returns those of refs that have a commit in their history. It takes at most two seconds.
-// late says that time ran out, so that other refs may have it, too.
-func (h *tagOrders) Having(ctx context.Context, commit string, refs []Ref) (kept []Ref, late bool, err error) {
-	return h.havingIn(ctx, firstTagTime, commit, refs)
+// late says that time ran out, so that further refs may have the commit, too.
+func (h *tagOrders) Having(ctx context.Context, commit string, refs []Ref) (having []Ref, late bool, err error) {
+	return h.havingWithin(ctx, firstTagTime, commit, refs)
 }
 
-// havingIn is Having with a time limit.
-func (h *tagOrders) havingIn(ctx context.Context, limit time.Duration, commit string, refs []Ref) (kept []Ref, late bool, err error) {
+// havingWithin is Having with a time limit.
+func (h *tagOrders) havingWithin(ctx context.Context, limit time.Duration, commit string, refs []Ref) (having []Ref, late bool, err error) {
 	if err := checkCommit(commit); err != nil {
 		return nil, false, err
 	}
@@ -104,7 +104,7 @@ func (h *tagOrders) havingIn(ctx context.Context, limit time.Duration, commit st
 				return err
 			}
 			if has {
-				kept = append(kept, ref)
+				having = append(having, ref)
 			}
 		}
 		return nil
@@ -112,7 +112,7 @@ func (h *tagOrders) havingIn(ctx context.Context, limit time.Duration, commit st
 	if err != nil {
 		return nil, false, fmt.Errorf("find what has a commit: %w", err)
 	}
-	return kept, late, nil
+	return having, late, nil
 }
 
 // withReach calls do with a reach for a commit. If the time limit ends do early, it returns late
@@ -159,7 +159,7 @@ func (f *FirstTag) setFrom(d *reach, tags []agedTag) error {
 	for i := range tags {
 		tag := &tags[i]
 
-		// Skip tags that cannot be any of the three, because d.has walks through the history.
+		// Skip tags that cannot be Name, Release or Whole, because d.has walks through the history.
 		release := name != nil && name.pre && f.Release == "" && !tag.pre && (name.hasNoVersion() || tag.series == name.series)
 		whole := name != nil && !name.whole && !name.hasNoVersion() && f.Whole == "" && !tag.pre && tag.whole
 		if name != nil && !release && !whole {
@@ -203,7 +203,8 @@ type reach struct {
 	target      uint32       // position of the target
 	generation  uint32       // generation of the target; 0 if unknown
 	inGraph     bool         // the target is in the graph, which also has all of its ancestors
-	seen, yes   bits         // commits that were walked, and those that have the target
+	visited     bits         // commits that the walks have visited
+	descendants bits         // the target, and commits that have it in their history
 	path        []step       // commits from the argument of has to the current one
 	stop        func() error // returns an error to stop the walk
 	shallow     boundary
@@ -211,10 +212,10 @@ type reach struct {
 	nearParents []uint32 // parents of the current commit
 }
 
-// step is a commit in reach.way, and how many of its parents were visited.
+// step is a commit in reach.path, and how many of its parents the walk has visited.
 type step struct {
-	pos  uint32
-	seen int32
+	pos     uint32
+	visited int32
 }
 
 // newReach returns a reach whose target is a commit.
@@ -232,7 +233,7 @@ func (c *chronicle) newReach(commit string) (*reach, error) {
 	if d.inGraph {
 		d.generation = c.graph.Generation(pos)
 	}
-	d.yes.add(pos)
+	d.descendants.add(pos)
 	return d, nil
 }
 
@@ -247,7 +248,8 @@ func (d *reach) has(commit string) (bool, error) {
 		return false, err
 	}
 
-	// Walk depth first. When a commit that has the target is found, all commits in d.way have it.
+	// Walk depth first. When the walk finds a commit that has the target, all commits in d.path have
+	// the target.
 	for d.enter(from); len(d.path) > 0; d.steps++ {
 		if d.steps&1023 == 1023 {
 			if err := d.stop(); err != nil {
@@ -259,30 +261,30 @@ func (d *reach) has(commit string) (bool, error) {
 		if d.nearParents, err = d.parents(top.pos); err != nil {
 			return false, err
 		}
-		if int(top.seen) == len(d.nearParents) {
+		if int(top.visited) == len(d.nearParents) {
 			d.path = d.path[:len(d.path)-1]
 			continue
 		}
 
-		next := d.nearParents[top.seen]
-		top.seen++
-		if d.yes.has(next) {
+		next := d.nearParents[top.visited]
+		top.visited++
+		if d.descendants.has(next) {
 			for _, s := range d.path {
-				d.yes.add(s.pos)
+				d.descendants.add(s.pos)
 			}
 			d.path = d.path[:0]
 			return true, nil
 		}
 		d.enter(next)
 	}
-	return d.yes.has(from), nil
+	return d.descendants.has(from), nil
 }
 
-// enter appends a commit to d.way if its history must be searched and was not yet. So a cycle in a
-// damaged graph does no harm.
+// enter appends a commit to d.path if it may have the target in its history and was not visited
+// before. So a cycle in a damaged graph does no harm.
 func (d *reach) enter(pos uint32) {
-	if !d.yes.has(pos) && !d.seen.has(pos) && d.mayHave(pos) {
-		d.seen.add(pos)
+	if !d.descendants.has(pos) && !d.visited.has(pos) && d.mayHave(pos) {
+		d.visited.add(pos)
 		d.path = append(d.path, step{pos: pos})
 	}
 }
@@ -295,7 +297,7 @@ func (d *reach) mayHave(pos uint32) bool {
 	case !d.inGraph:
 		return false // the graph has all ancestors of pos, and the target is not in it
 	}
-	// Graphs of old versions of git have no generations: 0 is less than any other.
+	// Graphs of old versions of git have no generations: all are 0.
 	g := d.c.graph.Generation(pos)
 	return g == 0 || g > d.generation
 }

@@ -101,7 +101,7 @@ func TestFirstTag_agreesWithGit(t *testing.T) {
 
 // Bad input is refused. If the search runs out of time, the result says so; if the caller's time
 // ends, it is an error.
-func TestFirstTag_stopsInTime(t *testing.T) {
+func TestFirstTag_reportsWhenItsTimeEnds(t *testing.T) {
 	t.Parallel()
 	r := straight(t, 3000)
 	m := fetched(t, r.url())
@@ -115,7 +115,7 @@ func TestFirstTag_stopsInTime(t *testing.T) {
 	if _, err := m.FirstTag(within(t), "HEAD"); !errors.Is(err, ErrBadRef) {
 		t.Errorf("no id of a commit: %v", err)
 	}
-	if got, err := m.firstTagIn(within(t), 1, root); err != nil || !got.Late || got.Name != "" {
+	if got, err := m.firstTagWithin(within(t), 1, root); err != nil || !got.Late || got.Name != "" {
 		t.Errorf("without time: %+v, %v", got, err)
 	}
 	if got, err := m.FirstTag(within(t), root); err != nil || got.Name != "v1" || got.Late {
@@ -208,7 +208,7 @@ func TestRefsContainingACommit_agreeWithGit(t *testing.T) {
 		}
 	}
 
-	if _, late, err := m.havingIn(within(t), 1, r.git("rev-parse", "main~2999"), tags); err != nil || !late {
+	if _, late, err := m.havingWithin(within(t), 1, r.git("rev-parse", "main~2999"), tags); err != nil || !late {
 		t.Errorf("without time: %v, %v", late, err)
 	}
 	if _, _, err := m.Having(within(t), "HEAD", tags); !errors.Is(err, ErrBadRef) {

@@ -12,8 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// followTime is the time limit for one page of a file's history: each commit must be checked, since
-// the names before a rename are not known in advance.
+// followTime is the time limit for one page of a file's history. Git must check each commit, because
+// it does not know the names before a rename in advance.
 const followTime = 5 * time.Second
 
 // Follow lists the commits that changed the file Path, newest first and through its renames. Paths
@@ -52,15 +52,15 @@ func (h *logs) Follow(ctx context.Context, q LogQuery) (LogPage, error) {
 
 // followFile is Follow after the checks of its arguments.
 func (h *logs) followFile(ctx context.Context, revision, path string, skip, limit int) (page LogPage, err error) {
-	looked, cancel := context.WithTimeout(ctx, followTime)
+	limited, cancel := context.WithTimeout(ctx, followTime)
 	defer cancel()
 
-	// Git would count commits between those of the file as skipped, so skip here. Ask for one more
-	// than the page, to learn whether there are others.
+	// Git would also skip commits that do not change the file, so skip here. Ask for one commit more
+	// than the page has, to learn whether there are older ones.
 	c := h.git("log", "-z", "--no-show-signature", "--follow", "--name-status", "--no-ext-diff", "--no-textconv", commitFormat,
 		"--max-count="+strconv.Itoa(skip+limit+1), "--end-of-options", revision, "--", path)
 	c.Timeout, c.Limit = followTime+time.Second, 4<<30
-	err = c.Stream(looked, func(r io.Reader) error {
+	err = c.Stream(limited, func(r io.Reader) error {
 		in := newRecords(r)
 		return readFollowed(in, func(c Commit, name string) error {
 			if page.Total++; page.Total > skip+limit {
@@ -76,8 +76,8 @@ func (h *logs) followFile(ctx context.Context, revision, path string, skip, limi
 		})
 	})
 
-	// The time limit was reached, not the caller's: what was found is the answer.
-	if looked.Err() != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+	// If followTime is over, but not the time of the caller, return what was found.
+	if limited.Err() != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		page.AtLeast, err = true, nil
 	}
 	return page, err

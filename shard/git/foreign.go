@@ -81,7 +81,7 @@ func openForeign(dir, within string) (_ *foreign, err error) {
 	}
 
 	// The directory contains a .git, or is a git directory itself.
-	dot, err := f.dotGit()
+	dot, err := f.gitDirOfDotGit()
 	if err != nil {
 		return nil, err
 	}
@@ -129,30 +129,30 @@ func (f *foreign) findRoot(within string) (err error) {
 		return f.outsideError(f.asked, f.root)
 	}
 
-	rest, err := filepath.Rel(within, f.asked)
-	if err != nil || !filepath.IsLocal(rest) {
+	below, err := filepath.Rel(within, f.asked)
+	if err != nil || !filepath.IsLocal(below) {
 		return f.outsideError(f.asked, f.root)
 	}
 
-	// Check each element of the path, as there may be links in the middle too.
-	at := within
-	for name := range strings.SplitSeq(rest, string(filepath.Separator)) {
-		at = filepath.Join(at, name)
-		link, err := os.Lstat(at)
+	// Check each element of the path, because any of them may be a link.
+	path := within
+	for name := range strings.SplitSeq(below, string(filepath.Separator)) {
+		path = filepath.Join(path, name)
+		link, err := os.Lstat(path)
 		if err != nil {
 			return err
 		}
 
 		if owner := ownerOf(link); link.Mode()&fs.ModeSymlink != 0 && owner != 0 && owner != f.owner {
-			return fmt.Errorf("%s is a symbolic link of user %d to a directory of user %d: %w", at, owner, f.owner, ErrOutside)
+			return fmt.Errorf("%s is a symbolic link of user %d to a directory of user %d: %w", path, owner, f.owner, ErrOutside)
 		}
 	}
 	return nil
 }
 
-// dotGit returns the git directory that the .git of the root is or names; empty if the root has no
+// gitDirOfDotGit returns the git directory that the .git of the root is or names; empty if the root has no
 // .git.
-func (f *foreign) dotGit() (string, error) {
+func (f *foreign) gitDirOfDotGit() (string, error) {
 	path := filepath.Join(f.root, ".git")
 	info, err := os.Lstat(path)
 	switch {
@@ -208,8 +208,7 @@ func (f *foreign) openGitDir(path string) (ok bool, err error) {
 		return false, err
 	}
 
-	// From here on f.close closes it.
-	f.head = head
+	f.head = head // f.close closes it
 	if ok, err = f.openCommon(dir); !ok {
 		f.close()
 	}
@@ -230,7 +229,7 @@ func (f *foreign) openCommon(gitDir string) (ok bool, err error) {
 		return false, err
 	}
 
-	// Later checks and reads use this handle, as the path may lead elsewhere then.
+	// Later checks and reads use this handle, because somebody may make the path lead elsewhere.
 	if f.common, err = os.OpenRoot(dir); err != nil {
 		return false, err
 	}
@@ -301,7 +300,7 @@ func (f *foreign) addStore(path string) error {
 			continue // git reports what is missing
 		}
 
-		// It may borrow from others too.
+		// That directory may borrow objects, too.
 		if err := f.addStore(to); err != nil {
 			return err
 		}
@@ -310,7 +309,7 @@ func (f *foreign) addStore(path string) error {
 }
 
 // resolveDir returns the directory that a path in the repository leads to, without symbolic links;
-// empty if there is none. The error is ErrOutside if we may not read that directory.
+// empty if there is none. The error is ErrOutside if this process may not show that directory.
 func (f *foreign) resolveDir(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -389,8 +388,8 @@ func (f *foreign) hasFile(name string) bool {
 // mayLackHistory reports whether the repository's own packs may lack a part of its history.
 func (f *foreign) mayLackHistory() bool { return f.hasFile("shallow") || len(f.stores) > 1 }
 
-// scan checks that every file of the stores is an ordinary file, as git may open any of them. It
-// sets bytes and loose.
+// scan checks that every file of the stores is an ordinary file, because git may open any of them.
+// It sets f.bytes and f.loose.
 func (f *foreign) scan(ctx context.Context) error {
 	f.bytes, f.loose = 0, false
 	files := 0
@@ -477,10 +476,10 @@ func hasPlainRefs(config []byte) bool {
 }
 
 // copyPacks copies the packs of a repository into one of our directories, and their indexes if
-// indexes is set. The caller must have called scan. It returns the paths of the copies without an ending. It fails
-// for the packs of a partial clone, for a pack with holes, which git never writes, and, if indexes
-// is set, for a pack without an index.
-func (f *foreign) copyPacks(ctx context.Context, to string, indexes bool) (packs []string, err error) {
+// withIndexes is set. The caller must have called scan. It returns the paths of the copies without
+// an ending. It fails for the packs of a partial clone, for a pack with holes, which git never
+// writes, and, if withIndexes is set, for a pack without an index.
+func (f *foreign) copyPacks(ctx context.Context, to string, withIndexes bool) (packs []string, err error) {
 	own := f.stores[0].dir
 	var names []string
 	err = pack.Walk(own, "pack", func(name string, _ fs.DirEntry) error {
@@ -510,7 +509,7 @@ func (f *foreign) copyPacks(ctx context.Context, to string, indexes bool) (packs
 		}
 
 		// Copy the index last: git uses a pack only if it has an index.
-		if indexes {
+		if withIndexes {
 			if err := copyWhole(own, name+".idx", at+".idx"); err != nil {
 				return nil, err
 			}
@@ -534,9 +533,9 @@ func copyWhole(from *os.Root, name, to string) error {
 	}
 	defer in.Close()
 
-	// The file system may compress blocks. It saves little on a pack, which is compressed already.
-	const slack = 1 << 20
-	if info.Size() > 4*run.Occupied(info)+slack {
+	// The file system may compress blocks, but a pack, which is compressed already, shrinks little.
+	const slack, mostCompression = 1 << 20, 4
+	if info.Size() > mostCompression*run.Occupied(info)+slack {
 		return fmt.Errorf("%s has holes", name)
 	}
 	return copyTo(to, io.LimitReader(in, info.Size()))

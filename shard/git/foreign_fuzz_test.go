@@ -24,9 +24,9 @@ var (
 	handLinks = []string{"../secret", "../secret/.git", "../../secret/.git", "../../../secret/.git/objects", "/dev/zero", ".", "..", "loop", "main"}
 )
 
-// FuzzFetch_aHostileDirectoryLeaksNothing makes random changes to a directory, then checks it and fetches from
-// it. Nothing may leak from another repository beside it.
-func FuzzFetch_aHostileDirectoryLeaksNothing(f *testing.F) {
+// FuzzFetch_ofAHostileDirectoryShowsNoOtherFiles makes random changes to a directory, then checks it
+// and fetches from it. The mirror may contain nothing from another repository beside it.
+func FuzzFetch_ofAHostileDirectoryShowsNoOtherFiles(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{10, 0x10})          // a reference to the commit of the secret
 	f.Add([]byte{1, 0x20, 15, 0x08}) // alternates

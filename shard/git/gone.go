@@ -12,13 +12,13 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// goneTime is the time limit for searching the history for one path. It is short, as the caller
-// waits with what it knows already: the path is missing.
-const goneTime = 2 * time.Second
+// removalTime is the time limit for searching the history for one path. It is short, because the
+// caller could already tell the user that the path is missing.
+const removalTime = 2 * time.Second
 
-// goneNames limits how many new files of a commit git compares with as many removed files, to find
+// maxRenameCandidates limits how many new files of a commit git compares with as many removed files, to find
 // one that was renamed.
-const goneNames = "-l400"
+const maxRenameCandidates = "-l400"
 
 // Gone says how a path left the history.
 type Gone struct {
@@ -41,11 +41,11 @@ type removals struct {
 // parents, it follows only that parent. It takes at most two seconds; Late reports that it found
 // nothing in that time.
 func (h *removals) Gone(ctx context.Context, commit, path string) (Gone, error) {
-	return h.goneIn(ctx, goneTime, commit, path)
+	return h.goneWithin(ctx, removalTime, commit, path)
 }
 
-// goneIn is like Gone, with another time limit.
-func (h *removals) goneIn(ctx context.Context, limit time.Duration, commit, path string) (Gone, error) {
+// goneWithin is Gone with a time limit.
+func (h *removals) goneWithin(ctx context.Context, limit time.Duration, commit, path string) (Gone, error) {
 	if err := checkCommit(commit); err != nil {
 		return Gone{}, err
 	}
@@ -61,10 +61,10 @@ func (h *removals) goneIn(ctx context.Context, limit time.Duration, commit, path
 
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	g, err := h.lookForGone(limited, commit, path)
+	g, err := h.findRemoval(limited, commit, path)
 
-	// If only our time limit is over, a removal that was found is an answer. It is not cached, as
-	// with more time the new name may be found.
+	// If only the time limit of this search is over, return a removal that was found. Do not cache
+	// it, because with more time the search may find the new name.
 	if limited.Err() != nil && ctx.Err() == nil {
 		g.Late = g.Last == ""
 		return g, nil
@@ -76,8 +76,9 @@ func (h *removals) goneIn(ctx context.Context, limit time.Duration, commit, path
 	return g, nil
 }
 
-// lookForGone does the work of Gone. With an error it also returns what it has found so far.
-func (h *removals) lookForGone(ctx context.Context, commit, path string) (g Gone, err error) {
+// findRemoval does the work of Gone without a cache and a time limit. With an error it also returns
+// what it has found so far.
+func (h *removals) findRemoval(ctx context.Context, commit, path string) (g Gone, err error) {
 	// The newest change of a missing path is its removal: the walk skips commits whose parents do
 	// not have it either.
 	page, err := h.newestChange(ctx, commit, path)
@@ -91,7 +92,7 @@ func (h *removals) lookForGone(ctx context.Context, commit, path string) (g Gone
 		return g, err
 	}
 
-	// All parents had the path: otherwise the walk would have gone on to one that lacked it.
+	// Find a parent that had the path. The walk would have gone on to a parent that lacked it.
 	for _, parent := range removal.Parents {
 		kind, there, err := h.kindAt(ctx, parent, path)
 		if err != nil {
@@ -104,7 +105,7 @@ func (h *removals) lookForGone(ctx context.Context, commit, path string) (g Gone
 	}
 
 	if g.Last != "" && g.Kind.IsBlob() {
-		g.Renamed, err = h.newName(ctx, g.Last, removal.Hash, path)
+		g.Renamed, err = h.findNewName(ctx, g.Last, removal.Hash, path)
 	}
 	return g, err
 }
@@ -128,10 +129,10 @@ func (h *removals) newestChange(ctx context.Context, commit, path string) (LogPa
 	return h.page(ctx, q, args)
 }
 
-// newName returns the new name of a file that a commit renamed; "" if it removed the file.
-func (h *removals) newName(ctx context.Context, parent, commit, path string) (to string, err error) {
-	c := h.git("diff-tree", "-r", "-z", "-M", goneNames, "--raw", "--diff-filter=R", "--no-ext-diff", "--no-textconv", "--end-of-options", parent, commit)
-	c.Timeout, c.Limit = goneTime+time.Second, 4<<30
+// findNewName returns the new name of a file that a commit renamed; "" if it removed the file.
+func (h *removals) findNewName(ctx context.Context, parent, commit, path string) (to string, err error) {
+	c := h.git("diff-tree", "-r", "-z", "-M", maxRenameCandidates, "--raw", "--diff-filter=R", "--no-ext-diff", "--no-textconv", "--end-of-options", parent, commit)
+	c.Timeout, c.Limit = removalTime+time.Second, 4<<30
 
 	// Each entry has the old name and the new one after it.
 	err = c.Stream(ctx, func(r io.Reader) error {

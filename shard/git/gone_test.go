@@ -69,7 +69,7 @@ func TestRemovedPath_namesTheCommitThatRemovedIt(t *testing.T) {
 }
 
 // Bad input is refused, and it is an error if the caller's time ends.
-func TestRemovedPath_searchStopsInTime(t *testing.T) {
+func TestRemovedPath_reportsWhenItsTimeEnds(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	h := &stream{}
@@ -94,7 +94,7 @@ func TestRemovedPath_searchStopsInTime(t *testing.T) {
 	}
 
 	// If the search runs out of time, the answer says so and is not cached.
-	if g, err := m.goneIn(within(t), 1, head, "a"); err != nil || !g.Late || g.Last != "" {
+	if g, err := m.goneWithin(within(t), 1, head, "a"); err != nil || !g.Late || g.Last != "" {
 		t.Errorf("without time: %+v, %v", g, err)
 	}
 	if g, err := m.Gone(within(t), head, "a"); err != nil || g.Commit.Subject != "end" {

@@ -17,14 +17,14 @@ import (
 
 const (
 	groomTime = time.Hour
-	manyPacks = 20 // packs from which on they are joined
+	manyPacks = 20 // greatest number of packs; Groom joins more
 
 	briefHistory = 16 // greatest number of commits of a mirror that needs no graph
 )
 
 // Groom makes the mirror fast to read: packed references, few packs, a commit graph with filters of
-// changed paths. Call it after a fetch that changed something. The mirror may be read meanwhile.
-// Objects that no reference leads to are kept for two weeks.
+// changed paths. Call it after a fetch that changed something. Others may read the mirror meanwhile.
+// Groom keeps objects that no reference leads to for two weeks.
 func (u *updater) Groom(ctx context.Context) error {
 	release, err := u.acquire(ctx)
 	if err != nil {
@@ -42,8 +42,8 @@ func (u *updater) Groom(ctx context.Context) error {
 		}
 	}
 
-	// Join small packs so that each is at least twice the size of the next: an object is written
-	// again only a logarithmic number of times.
+	// Join small packs so that each is at least twice the size of the next: git then writes an
+	// object again only a logarithmic number of times.
 	packs, err := u.packs()
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (u *updater) Groom(ctx context.Context) error {
 		return err
 	}
 
-	// A mirror with no commits, or few, needs no graph.
+	// A mirror with no commit or few commits needs no graph.
 	s, err := u.refs(ctx)
 	if err != nil && !errors.Is(err, ErrEmpty) {
 		return err
@@ -102,7 +102,7 @@ func (u *updater) needsNoGraph(s *refState) bool {
 		return false
 	}
 	defer store.Close()
-	return fewCommits(store, tips, briefHistory)
+	return hasFewCommits(store, tips, briefHistory)
 }
 
 // runStep runs one step of Groom.
@@ -141,7 +141,7 @@ func (u *updater) prune(ctx context.Context) (removed bool, err error) {
 		return false, err
 	}
 
-	// Unreachable objects become loose, unless they are old; then old loose objects are removed.
+	// Unreachable objects become loose, unless they are old. Then git removes old loose objects.
 	if err := u.runStep(ctx, "repack", "--quiet", "-d", "-A", "--unpack-unreachable=2.weeks.ago"); err != nil {
 		return false, err
 	}

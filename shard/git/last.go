@@ -126,8 +126,8 @@ func (h *lasts) last(ctx context.Context, q LastQuery, dir Entry) (out *LastChan
 // lastWalk walks back through the history, with the entries of a directory. Each entry waits at a
 // commit that has it in its final state:
 //
-//	a parent has it in the same state    it moves to the first such parent
-//	no parent has                        the commit is its last change
+//	a parent has it in the same state    the entry moves to the first such parent
+//	no parent has it in the same state   the commit is its last change
 //
 // This is what git log does with a path. The walk always takes the newest commit that entries wait
 // at, so that entries which reach a commit in several ways move on together.
@@ -139,8 +139,8 @@ type lastWalk struct {
 	byName  map[string]int      // index in entries
 	cut     bool                // the directory has more entries
 	pending map[uint32][]int    // by position of a commit: the entries that wait there
-	same    map[string][]uint64 // by id of a tree: a bit for each entry that has the same state there
-	none    []uint64            // the bits for a missing directory
+	same    map[string][]uint64 // by id of a tree: a bit for each entry that the tree has in the same state
+	noBits  []uint64            // the bits for a missing directory: all 0
 }
 
 // lastEntry is an entry during the walk.
@@ -148,8 +148,8 @@ type lastEntry struct {
 	name  string
 	kind  Kind
 	oid   string // as bytes
-	found bool
-	at    uint32 // present commit; if found, the last change
+	found bool   // at is its last change
+	at    uint32 // position of the commit at which it waits
 }
 
 // lastWalk returns a walk in which the entries of a directory, at most maxEntries, wait at a
@@ -173,7 +173,7 @@ func (c *chronicle) lastWalk(commit string, dir Entry, maxEntries int) (*lastWal
 	if err := w.addEntries(text, len(id), maxEntries); err != nil {
 		return nil, err
 	}
-	w.none = make([]uint64, (len(w.entries)+63)/64)
+	w.noBits = make([]uint64, (len(w.entries)+63)/64)
 
 	// All entries wait at the commit, which is the only one in the queue.
 	all := make([]int, len(w.entries))
@@ -235,7 +235,7 @@ func (w *lastWalk) walkBack(late func() error) error {
 			err = late()
 		}
 
-		// It also ends if there are too many commits outside of the graph: the caller starts
+		// The walk also ends if there are too many commits outside of the graph: the caller starts
 		// another walk where this one has ended.
 		if errors.Is(err, errLate) || errors.Is(err, pack.ErrAskGit) && len(w.c.extras) == maxExtras {
 			return nil
@@ -247,14 +247,15 @@ func (w *lastWalk) walkBack(late func() error) error {
 	return nil
 }
 
-// moveNewest takes the newest commit. It moves each entry that waits there to a parent with the
-// same state. For the others the commit is the last change.
+// moveNewest takes the newest commit from the queue. It moves each entry that waits at the commit to
+// a parent that has the entry in the same state. For entries without such a parent the commit is the
+// last change.
 func (w *lastWalk) moveNewest() (err error) {
 	pos := w.queue.pop().pos
 	entries := w.pending[pos]
 	delete(w.pending, pos)
 
-	// If this fails, the entries stay where they are.
+	// After an error, the remaining entries wait at the commit again.
 	defer func() {
 		if err != nil {
 			w.moveEntries(pos, entries)
@@ -309,7 +310,7 @@ func (w *lastWalk) sameEntries(pos uint32) ([]uint64, error) {
 		}
 	}
 	if dir.mode != "40000" {
-		return w.none, nil
+		return w.noBits, nil
 	}
 	if known, ok := w.same[dir.id]; ok {
 		return known, nil
@@ -333,7 +334,7 @@ func (w *lastWalk) sameEntries(pos uint32) ([]uint64, error) {
 
 // compareTree returns a bit for each entry, set if a tree object has the entry in the same state.
 func (w *lastWalk) compareTree(tree []byte, idBytes int) ([]uint64, error) {
-	same := make([]uint64, len(w.none))
+	same := make([]uint64, len(w.noBits))
 	for len(tree) > 0 {
 		mode, name, id, rest, ok := nextInTree(tree, idBytes)
 		if !ok {
@@ -357,7 +358,7 @@ func (w *lastWalk) compareTree(tree []byte, idBytes int) ([]uint64, error) {
 
 // result returns what the walk has found. foreign lists the commits that only git can decode.
 func (w *lastWalk) result() (out *LastChanges, foreign []string, err error) {
-	// Entries that still wait have From instead.
+	// Entries that still wait get From instead of Commit.
 	for pos, entries := range w.pending {
 		for _, i := range entries {
 			w.entries[i].at = pos

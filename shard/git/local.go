@@ -50,14 +50,14 @@ func OpenLocal(ctx context.Context, dir, within string) (Local, error) {
 }
 
 // plainOrigin finds remote.origin.url in a configuration written in the usual way, so that listing
-// thousands of directories need not start git for each. ok is false if git must be asked: the
+// thousands of directories need not start git for each. ok is false if the caller must ask git: the
 // section or the value is quoted, continued, commented or repeated.
 //
 //	[remote "origin"]
 //		url = https://example.org/a.git
 func plainOrigin(text []byte) (address string, ok bool) {
 	if !strings.Contains(strings.ToLower(string(text)), "origin") {
-		return "", !strings.Contains(string(text), `\`) // which may write it in another way
+		return "", !strings.Contains(string(text), `\`) // an escape may write the name in another way
 	}
 
 	// found counts the values so far. inside says whether the line is in the section.

@@ -47,7 +47,7 @@ type LogPage struct {
 // logs lists commits.
 type logs struct {
 	*base
-	tasks    *run.Tasks                 // work that continues after its caller has left
+	tasks    *run.Tasks                 // runs work that continues after its caller has returned
 	pages    *run.Flights[LogPage]      // of history with a filter, cached because the same words are searched again
 	totals   *run.Flights[int]          // by filter
 	counting chan struct{}              // a slot for each running count
@@ -59,9 +59,9 @@ func newLogs(b *base, tasks *run.Tasks, pages *run.Flights[LogPage]) *logs {
 		base:     b,
 		tasks:    tasks,
 		pages:    pages,
-		totals:   run.NewFlights[int](manyAnswers),
+		totals:   run.NewFlights[int](maxCachedAnswers),
 		counting: make(chan struct{}, maxCounts),
-		single:   lru.New[string, Commit](manyAnswers),
+		single:   lru.New[string, Commit](maxCachedAnswers),
 	}
 }
 
@@ -95,7 +95,7 @@ func (h *logs) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 
 	// A plain page costs less to read than to cache.
 	var page LogPage
-	if !q.inTexts() && q.Path == "" {
+	if !q.filtersTexts() && q.Path == "" {
 		page, err = work(ctx)
 	} else {
 		key := fmt.Sprint(h.dir, "\x00", q.key(filter), "\x00", q.Skip, q.Limit)
@@ -106,11 +106,11 @@ func (h *logs) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	}
 
 	page = page.withRefs(s)
-	h.total(ctx, q, filter, &page)
+	h.setTotal(ctx, q, filter, &page)
 	return page, nil
 }
 
-// key identifies what a filter selects.
+// key returns a text that identifies what the query with this filter selects, for caches.
 func (q *LogQuery) key(filter []string) string {
 	if q.People == nil || q.Author == "" {
 		return strings.Join(filter, "\x00")
@@ -118,9 +118,9 @@ func (q *LogQuery) key(filter []string) string {
 	return q.People.oid + "\x00" + strings.Join(filter, "\x00")
 }
 
-// read makes git read texts as a filter needs it: ignoring case in all languages, and with mapped
-// authors.
-func (q *LogQuery) read(c *run.Command) {
+// setReading makes git read texts as the filter needs it: ignoring case in all languages, and with
+// mapped authors.
+func (q *LogQuery) setReading(c *run.Command) {
 	if utf8.ValidString(q.Query + q.Author + strings.Join(q.Words, "")) {
 		c.Env = append(c.Env, "LC_ALL=C.UTF-8")
 	}
@@ -166,18 +166,18 @@ func (h *logs) At(ctx context.Context, commit string, until time.Time) (Commit, 
 	return Commit{}, fmt.Errorf("%w: nothing was committed by %s", ErrNoRef, until.UTC().Format(time.DateTime))
 }
 
-// total sets the number of commits on all pages. The last page shows it; for other pages they are
-// counted.
-func (h *logs) total(ctx context.Context, q LogQuery, filter []string, page *LogPage) {
-	seen := q.Skip + len(page.Commits)
-	switch last := len(page.Commits) < q.Limit; {
+// setTotal sets Total and AtLeast of a page: the number of commits on all pages. It counts the
+// commits, unless the page is the last one.
+func (h *logs) setTotal(ctx context.Context, q LogQuery, filter []string, page *LogPage) {
+	listed := q.Skip + len(page.Commits) // on this page and those before it
+	switch isLast := len(page.Commits) < q.Limit; {
 	case page.AtLeast:
-		page.Total = seen
-	case last && (len(page.Commits) > 0 || q.Skip == 0):
-		page.Total = seen
+		page.Total = listed
+	case isLast && (len(page.Commits) > 0 || q.Skip == 0):
+		page.Total = listed
 	default:
 		if page.Total, page.AtLeast = h.count(ctx, q, filter); page.AtLeast && len(page.Commits) > 0 {
-			page.Total = max(page.Total, seen)
+			page.Total = max(page.Total, listed)
 		}
 	}
 }
@@ -230,24 +230,25 @@ func (h *logs) read(ctx context.Context, q LogQuery) (page LogPage, err error) {
 	}
 
 	// Skip the commits of earlier pages without reading their texts.
-	more, err := w.pass(q.Skip)
-	var hits [][]byte
+	more, err := w.skipCommits(q.Skip)
+	var ids [][]byte
 	if more && err == nil {
-		hits, err = w.ids(q.Limit)
+		ids, err = w.nextIDs(q.Limit)
 	}
 
-	// Time is over: the page has what was found, and says how far that reaches.
+	// If time is over, the page has what was found, and says how far the search has reached.
 	if errors.Is(err, errLate) {
 		page.AtLeast, page.Reached, err = true, time.Unix(w.reached, 0).UTC(), nil
 	}
 	if err == nil {
-		page.Commits, err = h.texts(ctx, c, hits)
+		page.Commits, err = h.readTexts(ctx, c, ids)
 	}
 	return page, err
 }
 
-// texts reads commits from the packs, and those that only git can read in one run of git.
-func (h *logs) texts(ctx context.Context, c *chronicle, ids [][]byte) (list []Commit, err error) {
+// readTexts reads commits from the packs, and those that only git can read in one run of git. The
+// result has the order of ids.
+func (h *logs) readTexts(ctx context.Context, c *chronicle, ids [][]byte) (list []Commit, err error) {
 	texts := newRoom()
 	var foreign []string
 	for _, id := range ids {
@@ -277,8 +278,8 @@ func (h *logs) texts(ctx context.Context, c *chronicle, ids [][]byte) (list []Co
 	return list, err
 }
 
-// pass skips the next n commits. It reports false if there are fewer.
-func (w *walk) pass(n int) (more bool, err error) {
+// skipCommits skips the next n commits. It returns false if there are fewer.
+func (w *walk) skipCommits(n int) (more bool, err error) {
 	for range n {
 		if _, err := w.next(); err == io.EOF {
 			return false, nil
@@ -289,8 +290,9 @@ func (w *walk) pass(n int) (more bool, err error) {
 	return true, nil
 }
 
-// batch appends up to size next commits. It stops early if the walk returns an error.
-func (w *walk) batch(dst []uint32, size int) ([]uint32, error) {
+// appendNext appends the positions of the next commits until dst has size of them. It stops early if
+// the walk returns an error.
+func (w *walk) appendNext(dst []uint32, size int) ([]uint32, error) {
 	for len(dst) < size {
 		pos, err := w.next()
 		if err != nil {
@@ -301,11 +303,11 @@ func (w *walk) batch(dst []uint32, size int) ([]uint32, error) {
 	return dst, nil
 }
 
-// ids returns the ids of up to limit next commits.
-func (w *walk) ids(limit int) (ids [][]byte, err error) {
-	batch, ended := w.batch(nil, limit)
+// nextIDs returns the ids of up to limit next commits.
+func (w *walk) nextIDs(limit int) (ids [][]byte, err error) {
+	positions, ended := w.appendNext(nil, limit)
 	err = pack.Protect(func() error {
-		for _, pos := range batch {
+		for _, pos := range positions {
 			ids = append(ids, bytes.Clone(w.c.id(pos)))
 		}
 		return nil
@@ -313,14 +315,14 @@ func (w *walk) ids(limit int) (ids [][]byte, err error) {
 	return ids, cmp.Or(err, ignoreEOF(ended))
 }
 
-// inTexts reports whether a query is about the texts of commits.
-func (q *LogQuery) inTexts() bool { return q.Query != "" || len(q.Words) > 0 || q.Author != "" }
+// filtersTexts reports whether a query filters commits by their texts.
+func (q *LogQuery) filtersTexts() bool { return q.Query != "" || len(q.Words) > 0 || q.Author != "" }
 
 // begin starts the walk for a query.
 func (c *chronicle) begin(q LogQuery, stop func() error) (*walk, error) {
-	// Finding where two histories part needs a walk through both. For that, and for searching
-	// texts, git is about as fast.
-	if q.Not != "" || q.inTexts() {
+	// Git is about as fast at finding where two histories part, which needs a walk through both, and
+	// at searching texts.
+	if q.Not != "" || q.filtersTexts() {
 		return nil, pack.ErrAskGit
 	}
 
@@ -334,7 +336,7 @@ func (c *chronicle) begin(q LogQuery, stop func() error) (*walk, error) {
 	}
 	w.stop, w.noMerges = stop, q.NoMerges
 
-	// A missing time is no limit.
+	// A zero time means no limit.
 	if !q.Since.IsZero() {
 		w.since = q.Since.Unix()
 	}
@@ -363,11 +365,11 @@ func (h *logs) Show(ctx context.Context, commit string) (c Commit, err error) {
 		c, err = h.readCommit(ctx, commit)
 	}
 
-	if err == nil && len(c.Subject)+len(c.Body) <= mostShown {
+	if err == nil && len(c.Subject)+len(c.Body) <= maxCachedMessage {
 		h.single.Put(commit, c, 1)
 	}
 	return c.withRefs(s), err
 }
 
-// mostShown is the length of the longest message that is cached, in bytes.
-const mostShown = 16 << 10
+// maxCachedMessage is the length in bytes of the longest message that Show caches.
+const maxCachedMessage = 16 << 10

@@ -12,13 +12,13 @@ import (
 	"unicode/utf8"
 )
 
-// askLog reads a page with git. If that takes too long, the page has what was found and says how
-// far that reaches. A reader waits less if something was found.
+// askLog reads a page with git. If that takes too long, the page has what was found and says how far
+// git has reached. A reader waits less if git has found something.
 func (h *logs) askLog(ctx context.Context, q LogQuery, filter []string) (page LogPage, err error) {
 	for _, within := range []time.Duration{logSoon, logTime} {
 		c := h.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
 			"--skip="+strconv.Itoa(q.Skip), "--max-count="+strconv.Itoa(q.Limit))
-		q.read(c)
+		q.setReading(c)
 		c.Args = append(c.Args, filter...)
 		c.Timeout, c.Limit = within, 4<<30
 
@@ -29,7 +29,7 @@ func (h *logs) askLog(ctx context.Context, q LogQuery, filter []string) (page Lo
 			})
 		})
 
-		// The own time limit was reached, not the caller's.
+		// Continue only if the time limit of this run is over, but not the time of the caller.
 		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			return page, err
 		}
@@ -88,7 +88,7 @@ func gitTime(t time.Time) string {
 	return time.Unix(max(t.Unix(), 0), 0).UTC().Format(time.RFC3339)
 }
 
-// revision returns the start and what is left out, as one argument for git.
+// revision returns the start and the excluded history as one argument for git.
 func (q *LogQuery) revision() (string, error) {
 	if err := checkCommit(q.Commit); err != nil || q.Not == "" {
 		return q.Commit, err
@@ -137,8 +137,9 @@ func (q *LogQuery) textFilters() ([]string, error) {
 	return args, nil
 }
 
-// wordStart returns the expression before a word. What begins with a letter or a digit has to begin
-// a word: cap means no escape.
+// wordStart returns the expression that precedes a word in a filter. A word that begins with a
+// letter, a digit or an underscore must be at the start of a word of the message: cap does not find
+// escape.
 func wordStart(word string) string {
 	if c := word[0]; c < utf8.RuneSelf && (c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z') {
 		return `\b`
@@ -179,7 +180,7 @@ func (h *logs) readCommit(ctx context.Context, commit string) (found Commit, err
 
 	// With options ended on both sides, git must take the text between for a commit.
 	c := h.git("log", "-z", "--no-show-signature", "--no-patch", "--max-count=1", commitFormat, "--end-of-options", commit, "--")
-	c.Limit = 4 << 30 // reading limits what is kept
+	c.Limit = 4 << 30 // the reader shortens long texts
 	err = c.Stream(ctx, func(r io.Reader) error {
 		return newRecords(r).readCommits(func(c Commit) error {
 			found = c
@@ -198,7 +199,7 @@ func (h *logs) readCommits(ctx context.Context, commits []string) (list []Commit
 	// Unsorted, git keeps the order of the input; otherwise it sorts by time.
 	c := h.git("log", "-z", "--no-show-signature", "--no-patch", "--no-walk=unsorted", "--stdin", commitFormat)
 	c.Stdin = strings.NewReader(strings.Join(commits, "\n") + "\n")
-	c.Limit = 4 << 30 // reading limits what is kept
+	c.Limit = 4 << 30 // the reader shortens long texts
 	err = c.Stream(ctx, func(r io.Reader) error {
 		return newRecords(r).readCommits(func(c Commit) error {
 			list = append(list, c)

@@ -14,10 +14,10 @@ import (
 // fetches of one Mirror run one after the other, and readers do not wait for them. A directory must
 // have only one Mirror.
 //
-// Each part of a mirror answers one kind of question: one changes the mirror, one reads files of
-// commits, the others read the history. All of them use its directory and its references. A part
-// knows another one only by a field. An idle mirror holds only some processes that read objects;
-// [Mirror.Close] ends them, and so does a minute without use.
+// Each embedded part of a mirror has one task: updater and copier change the mirror, files reads the
+// files of commits, and the other parts read the history. All of them use the directory and the
+// references in base. A part that needs another part has it in a field. An idle mirror holds only
+// some processes that read objects; [Mirror.Close] ends them, and so does a minute without use.
 type Mirror struct {
 	*base
 	*updater
@@ -84,7 +84,7 @@ func (ps *Processes) Open(dir string) *Mirror {
 	u := &updater{base: b, disk: &ps.disk, turn: make(chan struct{}, 1)}
 	tasks := run.NewTasks()
 	l := newLogs(b, tasks, ps.pages)
-	rules := &rulesReader{base: b, files: f, cached: lru.New[string, rules](manyAnswers)}
+	rules := &rulesReader{base: b, files: f, cached: lru.New[string, rules](maxCachedAnswers)}
 	m := &Mirror{
 		base:        b,
 		updater:     u,
@@ -93,9 +93,9 @@ func (ps *Processes) Open(dir string) *Mirror {
 		logs:        l,
 		traces:      &traces{l},
 		lasts:       &lasts{logs: l, files: f, cached: ps.lasts},
-		removals:    &removals{logs: l, files: f, cached: lru.New[string, Gone](manyAnswers)},
+		removals:    &removals{logs: l, files: f, cached: lru.New[string, Gone](maxCachedAnswers)},
 		tagOrders:   &tagOrders{base: b},
-		authors:     &authors{base: b, lists: lru.New[string, []Author](manyAnswers), counted: ps.counted},
+		authors:     &authors{base: b, lists: lru.New[string, []Author](maxCachedAnswers), counted: ps.counted},
 		rulesReader: rules,
 		blames:      &blames{base: b, files: f, rules: rules, tasks: tasks, cached: ps.blames},
 		diffs:       &diffs{base: b, files: f, tasks: tasks, cached: ps.diffs},

@@ -14,8 +14,8 @@ import (
 // reads a few commits and tags directly from the packs, and callers ask git if that fails.
 
 const (
-	maxSmall = 16 << 20 // bytes of an object
-	fewRefs  = 256      // references of a repository
+	maxSmall = 16 << 20 // bytes of the largest object that readObject reads
+	fewRefs  = 256      // greatest number of references that are read without git
 )
 
 // readObject reads an object of any kind and checks it against its id. The error is pack.ErrAskGit
@@ -64,8 +64,9 @@ func treeOf(commit []byte) (tree string, ok bool) {
 	return tree, ok && pack.IsID(tree)
 }
 
-// fewCommits reports whether some commits and all their ancestors are at most limit commits.
-func fewCommits(s *pack.Store, tips []string, limit int) bool {
+// hasFewCommits reports whether some commits together with all their ancestors are at most limit
+// commits.
+func hasFewCommits(s *pack.Store, tips []string, limit int) bool {
 	seen := map[string]bool{}
 	for len(tips) > 0 {
 		tip := tips[len(tips)-1]
@@ -99,8 +100,8 @@ func checkCommit(commit string) error {
 	return nil
 }
 
-// hexPrefix counts the hexadecimal digits at the start of s.
-func hexPrefix(s string) int {
+// countHexDigits counts the hexadecimal digits at the start of s.
+func countHexDigits(s string) int {
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
 			return i
@@ -109,8 +110,8 @@ func hexPrefix(s string) int {
 	return len(s)
 }
 
-// lower appends a text and converts its ASCII letters to lower case.
-func lower(dst, text []byte) []byte {
+// appendLower appends a text with its ASCII letters in lower case.
+func appendLower(dst, text []byte) []byte {
 	at := len(dst)
 	dst = append(dst, text...)
 	for i, c := range dst[at:] {

@@ -16,8 +16,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
-// MaxPatch is the largest number of bytes of changed lines that is read of one file in one commit.
-// Of a larger change, only the file's name is recorded.
+// MaxPatch is the greatest number of bytes of changed lines of one file in one commit. If a change is
+// larger, Patches passes only the path of the file.
 const MaxPatch = 1 << 20
 
 // PatchCommit is the head of a commit whose patches are read.
@@ -30,8 +30,7 @@ type PatchCommit struct {
 	Unread                 bool // its patches could not be read: no file of it follows
 }
 
-// PatchFile is what a commit changed in one file. The bytes are valid until the callback
-// returns.
+// PatchFile is what a commit changed in one file. The bytes are valid until the callback returns.
 type PatchFile struct {
 	Path           string
 	From           string // where a renamed file was before; "" for others
@@ -47,29 +46,29 @@ type PatchHunk struct {
 	Removed, Added int
 }
 
-// PatchReader takes commits one after the other, each with its files. An error ends the
-// reading.
+// PatchReader takes commits one after the other, each with its files. An error ends the reading.
 type PatchReader interface {
 	Commit(c *PatchCommit) error
 	File(f *PatchFile) error
 }
 
-// patchFormat is the head of a commit: a NUL begins it, as no line of a patch begins.
+// patchFormat is the head of a commit. It begins with a NUL, with which no line of a patch begins.
 const patchFormat = "--format=%x00%H%x00%P%x00%an <%ae>%x00%at%x00%cn <%ce>%x00%ct%x00%B%x00"
 
 const (
 	patchTime    = 30 * time.Minute // of one run
 	patchBytes   = 64 << 30         // of its output, which is streamed
-	patchMessage = 1 << 20          // bytes of a message that are kept
+	patchMessage = 1 << 20          // greatest number of bytes of a message
 )
 
-// Ancestry lists tips and their ancestors, except for not and its ancestors, parents before
-// children. limit limits the list to so many of the newest commits, since to those after a time; 0
-// and the zero time mean no limit. A commit of not that the mirror lacks is ignored.
-func (h *traces) Ancestry(ctx context.Context, tips, not []string, limit int, since time.Time) (ids []string, err error) {
+// Ancestry lists tips and their ancestors, parents before children, without the commits in exclude
+// and their ancestors. If limit is not 0, it lists only that many of the newest commits. If since is
+// not zero, it lists only commits from that time on. It returns an error if the mirror lacks a tip,
+// and ignores a commit of exclude that the mirror lacks.
+func (h *traces) Ancestry(ctx context.Context, tips, exclude []string, limit int, since time.Time) (ids []string, err error) {
 	// A process takes as long as reading the whole history of a small repository.
 	if since.IsZero() && (limit == 0 || limit >= shortHistory) {
-		if ids, ok := h.ancestryWithoutGit(ctx, tips, not); ok {
+		if ids, ok := h.ancestryWithoutGit(ctx, tips, exclude); ok {
 			return ids, nil
 		}
 	}
@@ -89,7 +88,7 @@ func (h *traces) Ancestry(ctx context.Context, tips, not []string, limit int, si
 	}
 
 	input := strings.Join(tips, "\n")
-	for _, id := range not {
+	for _, id := range exclude {
 		input += "\n^" + id
 	}
 	c.Stdin = strings.NewReader(input + "\n")
@@ -108,24 +107,24 @@ func (h *traces) Ancestry(ctx context.Context, tips, not []string, limit int, si
 	return ids, err
 }
 
-// shortHistory is the greatest number of commits that are listed without git.
+// shortHistory is the greatest number of commits that ancestryWithoutGit reads.
 const shortHistory = 500
 
-// ancestryWithoutGit lists what Ancestry lists without limits, without starting git. ok is false if
-// git must be used: for a long or shallow history, and for commits in no pack.
-func (h *traces) ancestryWithoutGit(ctx context.Context, tips, not []string) (ids []string, ok bool) {
+// ancestryWithoutGit is Ancestry without its limits, and without starting git. ok is false if the
+// caller must use git: for a long or shallow history, and for commits in no pack.
+func (h *traces) ancestryWithoutGit(ctx context.Context, tips, exclude []string) (ids []string, ok bool) {
 	err := h.inHistory(ctx, patchTime, func(c *chronicle, shallow boundary, _ func() error) error {
 		if len(shallow) > 0 {
 			return pack.ErrAskGit
 		}
-		seen := map[uint32]bool{}
-		for _, id := range not {
-			if err := c.parentsFirst(id, seen, func(uint32) {}); err != nil {
+		visited := map[uint32]bool{}
+		for _, id := range exclude {
+			if err := c.visitParentsFirst(id, visited, func(uint32) {}); err != nil {
 				return err
 			}
 		}
 		for _, id := range tips {
-			if err := c.parentsFirst(id, seen, func(pos uint32) { ids = append(ids, hex.EncodeToString(c.id(pos))) }); err != nil {
+			if err := c.visitParentsFirst(id, visited, func(pos uint32) { ids = append(ids, hex.EncodeToString(c.id(pos))) }); err != nil {
 				return err
 			}
 		}
@@ -134,9 +133,10 @@ func (h *traces) ancestryWithoutGit(ctx context.Context, tips, not []string) (id
 	return ids, err == nil
 }
 
-// parentsFirst calls use for a commit and its ancestors, parents first, except those in seen, to
-// which it adds them. If seen gets more than shortHistory commits, it returns [pack.ErrAskGit].
-func (c *chronicle) parentsFirst(commit string, seen map[uint32]bool, use func(pos uint32)) error {
+// visitParentsFirst calls use for a commit and its ancestors, parents first, and adds them to
+// visited. It skips commits that visited has already. If visited would get more than shortHistory
+// commits, it returns [pack.ErrAskGit].
+func (c *chronicle) visitParentsFirst(commit string, visited map[uint32]bool, use func(pos uint32)) error {
 	id, err := hex.DecodeString(commit)
 	if err != nil {
 		return err
@@ -146,33 +146,33 @@ func (c *chronicle) parentsFirst(commit string, seen map[uint32]bool, use func(p
 		return err
 	}
 
-	// open is the path from the commit to the current one. Commits that are open count as seen: no
-	// commit is its own ancestor.
+	// path leads from the commit to the current one. Its commits count as visited: no commit is its
+	// own ancestor.
 	type step struct {
 		pos  uint32
 		left []uint32 // its parents that were not visited yet
 	}
-	var open []step
+	var path []step
 	enter := func(pos uint32) error {
-		if seen[pos] {
+		if visited[pos] {
 			return nil
 		}
-		if len(seen) == shortHistory {
+		if len(visited) == shortHistory {
 			return pack.ErrAskGit
 		}
-		seen[pos] = true
+		visited[pos] = true
 		parents, err := c.parents(nil, pos)
-		open = append(open, step{pos, parents})
+		path = append(path, step{pos, parents})
 		return err
 	}
 	if err := enter(tip); err != nil {
 		return err
 	}
-	for len(open) > 0 {
-		last := &open[len(open)-1]
+	for len(path) > 0 {
+		last := &path[len(path)-1]
 		if len(last.left) == 0 {
 			use(last.pos)
-			open = open[:len(open)-1]
+			path = path[:len(path)-1]
 			continue
 		}
 		next := last.left[0]
@@ -201,37 +201,37 @@ func (h *traces) checkHasCommit(ctx context.Context, id string) error {
 // lines. For a merge it reads the lines that no parent has, and the removed lines that all parents
 // have. It needs memory for one patch.
 //
-// Git compares all of them in one run. After an error, for example about a tree that needs too much
-// memory, the caller may try again with alone set: each commit is then read separately, and one
-// that fails gets Unread set.
+// Git compares all commits in one run. After an error, for example about a tree that needs too much
+// memory, the caller may try again with alone set: Patches then reads each commit separately, and
+// sets Unread for a commit that it cannot read.
 func (h *traces) Patches(ctx context.Context, ids []string, alone bool, to PatchReader) error {
 	cut, err := shallowOf(h.dir)
 	if err != nil {
 		return err
 	}
-	// Do not read the files of a commit whose parents are missing: git would say that it added all.
+	// Do not read the files of a commit whose parents are missing: to git it adds all of its files.
 	if i := slices.IndexFunc(ids, func(id string) bool { return cut[id] }); i >= 0 {
 		if err := h.Patches(ctx, ids[:i], alone, to); err != nil {
 			return err
 		}
-		if err := h.readPatches(ctx, ids[i:i+1], unreadReader{to}, false); err != nil {
+		if err := h.readPatches(ctx, ids[i:i+1], unreadReader{to}, headsOnly); err != nil {
 			return err
 		}
 		return h.Patches(ctx, ids[i+1:], alone, to)
 	}
 	if !alone {
-		return h.readPatches(ctx, ids, to, true)
+		return h.readPatches(ctx, ids, to, withFiles)
 	}
 
 	// Read each commit twice: first only to find out whether it can be read.
 	for i := range ids {
 		one := ids[i : i+1]
-		err := h.readPatches(ctx, one, discardPatches{}, true)
+		err := h.readPatches(ctx, one, discardPatches{}, withFiles)
 		switch {
 		case err == nil:
-			err = h.readPatches(ctx, one, to, true)
+			err = h.readPatches(ctx, one, to, withFiles)
 		case ctx.Err() == nil:
-			err = h.readPatches(ctx, one, unreadReader{to}, false)
+			err = h.readPatches(ctx, one, unreadReader{to}, headsOnly)
 		}
 		if err != nil {
 			return err
@@ -240,7 +240,7 @@ func (h *traces) Patches(ctx context.Context, ids []string, alone bool, to Patch
 	return nil
 }
 
-// discardPatches ignores what it gets. It serves to find out whether a commit can be read.
+// discardPatches ignores all parts of a patch. Patches uses it to test whether a commit can be read.
 type discardPatches struct{}
 
 func (discardPatches) Commit(*PatchCommit) error { return nil }
@@ -255,7 +255,13 @@ func (r unreadReader) Commit(c *PatchCommit) error {
 	return r.PatchReader.Commit(c)
 }
 
-// readPatches reads commits with one git process and passes them to to. If files is set, it also
+// Values of files for readPatches.
+const (
+	headsOnly = false
+	withFiles = true
+)
+
+// readPatches reads commits with one git process and passes them to to. With withFiles it also
 // passes the files that they changed.
 func (h *traces) readPatches(ctx context.Context, ids []string, to PatchReader, files bool) error {
 	if len(ids) == 0 {
@@ -303,7 +309,7 @@ type patchParser struct {
 	line    []byte // the current line, without its newline
 	cut     bool   // its end is missing, as it is longer than MaxPatch
 	f       PatchFile
-	open    bool // f is a file of which more may follow
+	open    bool // f is the current file, of which more lines may follow
 	inHunk  bool
 	parents int // of the merge whose combined patch is read; 0 for another commit
 	old     int // in a hunk of a merge: number of the next line in the parents
@@ -379,7 +385,7 @@ func (p *patchParser) readLine() error {
 	}
 }
 
-// parseLine takes the current line, which is in no head of a commit.
+// parseLine parses the current line, which is not in the head of a commit.
 func (p *patchParser) parseLine() error {
 	line := p.line
 	switch {
@@ -410,8 +416,8 @@ func (p *patchParser) beginFile(path string, parents int) error {
 	return nil
 }
 
-// endFile passes on the current file, if there is one. It omits a file of a merge without lines of
-// its own.
+// endFile passes on the current file, if there is one. It omits a file in which a merge changed no
+// lines itself.
 func (p *patchParser) endFile() error {
 	if !p.open {
 		return nil
@@ -430,8 +436,8 @@ func (p *patchParser) endFile() error {
 	return p.to.File(&p.f)
 }
 
-// setEmptyStarts makes the start of a side without lines the line before it, as git does for other
-// hunks.
+// setEmptyStarts sets the start of a side without lines to the line before the hunk, as git does for
+// commits with one parent.
 func (h *PatchHunk) setEmptyStarts() {
 	for _, side := range []*DiffRange{&h.Old, &h.New} {
 		if side.Lines == 0 {
@@ -527,21 +533,21 @@ func (p *patchParser) addLine(h *PatchHunk, sign byte, text []byte) {
 // Only lines of the first two kinds are lines of the merge's own hunks.
 func (p *patchParser) addMergeLine(signs, text []byte) {
 	own := len(bytes.Trim(signs, string(signs[:1]))) == 0 && signs[0] != ' '
-	gone := bytes.IndexByte(signs, '-') >= 0 // the merge lacks the line
+	removed := bytes.IndexByte(signs, '-') >= 0 // the merge lacks the line
 	if own && !p.f.Huge {
 		h := p.ownHunk()
 		p.addLine(h, signs[0], text)
-		if gone {
+		if removed {
 			h.Old.Lines++
 		} else {
 			h.New.Lines++
 		}
 	}
 	// The first parent counts for the numbers of old lines.
-	if gone && signs[0] == '-' || !gone && signs[0] == ' ' {
+	if removed && signs[0] == '-' || !removed && signs[0] == ' ' {
 		p.old++
 	}
-	if !gone {
+	if !removed {
 		p.now++
 	}
 }

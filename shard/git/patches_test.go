@@ -10,7 +10,7 @@ import (
 
 // The catalog may name a commit a moment before the mirror has it. To pass over it would leave its
 // history out for good.
-func TestAncestry_refusesCommitsThatAreNotThere(t *testing.T) {
+func TestAncestry_refusesUnknownCommits(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	head := r.git("rev-parse", "main")

@@ -18,12 +18,12 @@ import (
 // lines are the same.
 type pieces []piece
 
-// piece is a run of git's lines, counted from 1, including the last one. telling lists those that
+// piece is a run of git's lines, counted from 1, including the last one. identifying lists those that
 // identify the line of the text: a line of ambiguousBytes or less occurs in many places and
-// identifies none.
+// identifies no line.
 type piece struct {
 	first, last int
-	telling     []int
+	identifying []int
 }
 
 // ambiguousBytes is the length in bytes of a part of a line that may occur anywhere.
@@ -49,8 +49,8 @@ var newlines = map[charset.Encoding]string{
 
 // piecesOf maps each line of a text to the lines that git counts for it: git splits at bytes of
 // "\n", also within the characters of such an encoding.
-func piecesOf(file []byte, of charset.Encoding) (out pieces) {
-	newline := newlines[of]
+func piecesOf(file []byte, encoding charset.Encoding) (out pieces) {
+	newline := newlines[encoding]
 	git := 1   // git's current line
 	first := 0 // git's line in which the current line of the text begins; 0 between two lines
 	for at := len(newline); at < len(file); at += len(newline) {
@@ -68,26 +68,26 @@ func piecesOf(file []byte, of charset.Encoding) (out pieces) {
 		out = append(out, piece{first: first, last: git})
 	}
 
-	out.findTelling(bytes.SplitAfter(file, []byte{'\n'}))
+	out.setIdentifying(bytes.SplitAfter(file, []byte{'\n'}))
 	return out
 }
 
-// findTelling sets telling for each line of the text: all of git's lines except short ones, or the
-// longest if all are short.
-func (p pieces) findTelling(lines [][]byte) {
+// setIdentifying sets identifying for each line of the text: all of git's lines except short ones,
+// or the longest if all are short. lines has git's lines.
+func (p pieces) setIdentifying(lines [][]byte) {
 	for i := range p {
 		at := &p[i]
 		longest := at.first
 		for git := at.first; git <= at.last; git++ {
 			if len(lines[git-1]) > ambiguousBytes {
-				at.telling = append(at.telling, git)
+				at.identifying = append(at.identifying, git)
 			}
 			if len(lines[git-1]) > len(lines[longest-1]) {
 				longest = git
 			}
 		}
-		if at.telling == nil {
-			at.telling = []int{longest}
+		if at.identifying == nil {
+			at.identifying = []int{longest}
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (p pieces) convertBlame(b *Blame, first, last int) {
 	converted := &blameReader{}
 	for line := first; line <= min(last, len(p)); line++ {
 		var best BlameRange
-		for _, git := range p[line-1].telling {
+		for _, git := range p[line-1].identifying {
 			r, ok := wrote[git]
 			if ok && (best.Commit == "" || b.Commits[r.Commit].AuthorTime.After(b.Commits[best.Commit].AuthorTime)) {
 				best = r

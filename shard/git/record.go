@@ -22,8 +22,8 @@ const (
 	maxParents = 256     // parents of a commit
 	maxRefName = 1 << 10 // the longest name a caller may ask for
 
-	answerTexts = 4 << 20 // all texts of one answer
-	leastText   = 256     // of each text, after the others in the answer have used up answerTexts
+	answerTexts = 4 << 20 // of all texts of one answer
+	leastText   = 256     // of each text even after earlier texts of the answer have used up answerTexts
 )
 
 // room counts the bytes of text that an answer may still take.
@@ -38,8 +38,8 @@ func newRoom() *room {
 // allowed returns how many bytes to keep of a text that may have at most maxBytes.
 func (r *room) allowed(maxBytes int) int { return min(maxBytes, max(int(*r), leastText)) }
 
-// shorten shortens a text to what is allowed, and counts it. The result is a copy, so the longer
-// text can be freed.
+// shorten shortens a text to what is allowed, and subtracts it from the room. The result is a copy,
+// so that the longer text can be freed.
 func (r *room) shorten(text string, maxBytes int) string {
 	if n := r.allowed(maxBytes); len(text) > n {
 		text = shortened(text[:n], len(text))
@@ -132,7 +132,7 @@ func (r *records) readField(maxBytes int) (string, error) {
 	return string(text), err
 }
 
-// readInnerField reads a field in the middle of a record: the end of the output there is
+// readInnerField is readField for a field in the middle of a record: if nothing follows, its error is
 // io.ErrUnexpectedEOF.
 func (r *records) readInnerField(maxBytes int) (string, error) {
 	s, err := r.readField(maxBytes)

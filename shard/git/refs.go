@@ -31,8 +31,8 @@ func (b *base) refFiles() (map[string]string, bool) {
 	return refs, err == nil
 }
 
-// hasLooseRefs reports whether any reference of the mirror has its own file, or that cannot be found
-// out.
+// hasLooseRefs reports whether any reference of the mirror has its own file. If the directory cannot
+// be read, it returns true.
 func (b *base) hasLooseRefs() bool {
 	loose := errors.New("loose") // ends the walk
 	err := filepath.WalkDir(filepath.Join(b.dir, "refs"), func(_ string, d fs.DirEntry, err error) error {

@@ -54,7 +54,8 @@ func (r Remote) String() string {
 // GoString is like String, so that %#v does not print the credential.
 func (r Remote) GoString() string { return r.String() }
 
-// split separates user and password from the address.
+// split returns the address without user and password, and the credential: that of r, otherwise the
+// one in the address. A file address has none.
 func (r Remote) split() (plain string, c Credential, err error) {
 	u, err := url.Parse(r.URL)
 	if err != nil {
@@ -159,11 +160,11 @@ func commandFor(remote Remote, o FetchOptions, args ...string) (*run.Command, st
 }
 
 // tellCredential is the command that git runs when a host asks for a credential. It contains no
-// secret: the shell reads that from its environment.
+// secret: the shell reads the credential from its environment.
 const tellCredential = `!tell() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$SHOAL_GIT_USER" "$SHOAL_GIT_PASSWORD"; }; tell`
 
-// uploadPack is the command that serves the view of a local directory. It only reads, and it
-// searches no deltas, since copying bytes is faster.
+// uploadPack is the command that serves the view of a local directory. It searches no deltas, because
+// copying bytes is faster.
 const uploadPack = `--upload-pack=git -c pack.window=0 upload-pack`
 
 // maxRefBytes limits the total length of the names of all references of a remote.
@@ -257,7 +258,7 @@ func (l *listing) read(r io.Reader) error {
 		case strings.HasPrefix(name, "refs/heads/"), strings.HasPrefix(name, "refs/tags/"):
 			l.refs[name] = value
 
-			// The remote decides how many there are, so limit the memory they take.
+			// The remote decides how many references there are, so limit their memory.
 			nameBytes += len(name)
 			if len(l.refs) > pack.MaxRefs || nameBytes > maxRefBytes {
 				return errManyRefs

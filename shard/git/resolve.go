@@ -11,9 +11,9 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// suffixes matches the suffixes of a ref: parents and ancestors. Suffixes that search or read
+// refSuffixes matches the suffixes of a ref: parents and ancestors. Suffixes that search or read
 // reflogs do not match.
-var suffixes = regexp.MustCompile(`(?:[~^][0-9]{0,6})+$`)
+var refSuffixes = regexp.MustCompile(`(?:[~^][0-9]{0,6})+$`)
 
 // Resolve returns the commit id of a ref: HEAD, a branch or tag by short or full name, a full
 // commit id, or a prefix of one with at least 4 digits. Suffixes such as ~3 and ^2 may follow. As
@@ -25,7 +25,7 @@ func (b *base) Resolve(ctx context.Context, ref string) (commit string, err erro
 		return "", err
 	}
 
-	suffix := suffixes.FindString(ref)
+	suffix := refSuffixes.FindString(ref)
 	base := strings.TrimSuffix(ref, suffix)
 	commit = s.commitOf(base)
 	if commit != "" && suffix == "" {
@@ -40,7 +40,7 @@ func (b *base) Resolve(ctx context.Context, ref string) (commit string, err erro
 		if base == "" || base == "HEAD" {
 			return "", ErrEmpty
 		}
-		if len(base) < 4 || len(base) > 64 || hexPrefix(base) != len(base) {
+		if len(base) < 4 || len(base) > 64 || countHexDigits(base) != len(base) {
 			return "", fmt.Errorf("%q: %w", ref, ErrNoRef)
 		}
 		commit = base
@@ -96,7 +96,7 @@ func (s *refState) commitOf(name string) string {
 	return s.byName[s.fullName(name)]
 }
 
-// fullName finds a branch or tag by any of its names.
+// fullName returns the full name of a branch or tag, by any of its names; empty if there is none.
 func (s *refState) fullName(name string) string {
 	switch name {
 	case "", "HEAD", "@":

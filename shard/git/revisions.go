@@ -16,15 +16,15 @@ type Revision struct {
 	Time   time.Time
 }
 
-// Matcher reports which names are wanted.
+// Matcher reports which names of branches or tags to include.
 type Matcher interface{ Match(name string) bool }
 
 // Revisions returns HEAD, its branch, and the branches and tags whose short names match; a nil
 // matcher matches none. Branches come before tags, each sorted by commit time, newest first, then
 // by name. HEAD and its branch are one revision with two names. The result has at most MaxRevisions
-// others, and at most 64 different commits, so that a set of them fits a uint64; skipped counts the
-// matching ones beyond that. A tag that leads to no commit is omitted. The error is ErrEmpty if the
-// repository has no commit.
+// others, and at most 64 different commits, so that a set of them fits a uint64. skipped counts the
+// matching branches and tags beyond these limits. Revisions omits a tag that leads to no commit. The
+// error is ErrEmpty if the repository has no commit.
 func (b *base) Revisions(ctx context.Context, branches, tags Matcher) (revs []Revision, skipped int, err error) {
 	s, err := b.refs(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func (b *base) Revisions(ctx context.Context, branches, tags Matcher) (revs []Re
 	}
 	first := len(revs)
 
-	matching := append(choose(s.branches, branches), choose(s.tags, tags)...)
+	matching := append(selectRefs(s.branches, branches), selectRefs(s.tags, tags)...)
 	matching = slices.DeleteFunc(matching, func(r Ref) bool { return r.Head }) // it is in the list already
 
 	commits := map[string]bool{s.head: true} // len(commits) <= 64
@@ -56,8 +56,8 @@ func (b *base) Revisions(ctx context.Context, branches, tags Matcher) (revs []Re
 	return revs, 0, nil
 }
 
-// choose returns the refs that are wanted.
-func choose(refs []Ref, wanted Matcher) []Ref {
+// selectRefs returns the refs whose short names match; none if wanted is nil.
+func selectRefs(refs []Ref, wanted Matcher) []Ref {
 	var out []Ref
 	for _, r := range refs {
 		if wanted != nil && wanted.Match(r.Name) {

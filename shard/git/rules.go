@@ -19,21 +19,21 @@ const (
 	maxRules    = 1 << 20
 )
 
-// rules is the content of those files.
+// rules is the content of the files mailmapFile and ignoreFile.
 type rules struct {
 	mailmap *Mailmap
 	ignored map[string]bool // ids of commits that blame skips
 }
 
-// rulesReader reads those files and caches their content.
+// rulesReader reads the rules and caches them.
 type rulesReader struct {
 	*base
 	files  *files
 	cached *lru.Cache[string, rules] // by commit of HEAD
 }
 
-// rules reads the rules of the default branch. They count for all revisions, as git does it in a
-// bare repository: an old revision lacks later corrections.
+// rules reads the rules of the default branch. They apply to all revisions, as in a bare repository
+// of git, because an old revision lacks later corrections.
 func (h *rulesReader) rules(ctx context.Context) (r rules, err error) {
 	s, err := h.refs(ctx)
 	if err != nil || s.head == "" {
@@ -56,7 +56,8 @@ func (h *rulesReader) rules(ctx context.Context) (r rules, err error) {
 	return r, nil
 }
 
-// rulesFile reads one of those files; nil if there is none.
+// rulesFile reads the file of rules at a path, and returns its id; nil if there is none or it is too
+// long.
 func (h *rulesReader) rulesFile(ctx context.Context, commit, path string) (text []byte, oid string, err error) {
 	src, err := h.files.Source(ctx, commit, path, SourceOptions{MaxBytes: maxRules})
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrIsDir) || errors.Is(err, ErrNotDir) {
@@ -68,8 +69,8 @@ func (h *rulesReader) rulesFile(ctx context.Context, commit, path string) (text 
 	return src.Content, src.OID, nil
 }
 
-// parseIgnored reads ids of commits, one per line; a # begins a comment. It skips anything that is
-// no full id, where git would refuse the file.
+// parseIgnored reads ids of commits, one per line; a # begins a comment. It skips a line that is no
+// full id, for which git would refuse the file.
 func parseIgnored(text []byte) map[string]bool {
 	out := map[string]bool{}
 	for line := range bytes.Lines(text) {
@@ -84,14 +85,14 @@ func parseIgnored(text []byte) map[string]bool {
 // Mailmap maps the authors named in commits to people, as the file .mailmap says. nil changes
 // nothing. Several goroutines may use it.
 type Mailmap struct {
-	oid     string                // of the file
-	byEmail map[string]*mailEntry // by the address in commits, lower case
+	oid     string                   // of the file
+	byEmail map[string]*addressOwner // by the address in commits, lower case
 }
 
-// mailEntry says who uses an address.
-type mailEntry struct {
+// addressOwner says who uses an address.
+type addressOwner struct {
 	identity
-	byName map[string]identity // by the name in commits, lower case; goes before identity
+	byName map[string]identity // by the name in commits, lower case; it takes precedence over identity
 }
 
 // identity is the name and the address of an author; "" means the one in the commit.
@@ -133,22 +134,23 @@ func (m *Mailmap) Author(name, email string) (string, string) {
 //	Proper Name <proper@example.org> <commit@example.org>
 //	Proper Name <proper@example.org> Commit Name <commit@example.org>
 func parseMailmap(oid string, text []byte) *Mailmap {
-	m := &Mailmap{oid: oid, byEmail: map[string]*mailEntry{}}
+	m := &Mailmap{oid: oid, byEmail: map[string]*addressOwner{}}
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		to, rest, ok := cutIdentity(line, false)
+		const emptyEmail = true
+		person, rest, ok := cutIdentity(line, !emptyEmail)
 		if !ok {
 			continue
 		}
 
 		// With a single identity the line gives the proper name for an address.
-		of, _, both := cutIdentity(rest, true)
-		if !both {
-			of, to.email = identity{email: to.email}, ""
+		author, _, ok := cutIdentity(rest, emptyEmail)
+		if !ok {
+			author, person.email = identity{email: person.email}, ""
 		}
-		m.add(to, of)
+		m.addRule(person, author)
 	}
 	if len(m.byEmail) == 0 {
 		return nil
@@ -167,28 +169,28 @@ func cutIdentity(line string, emptyEmail bool) (who identity, rest string, ok bo
 	return identity{strings.TrimSpace(name), email}, rest, true
 }
 
-// add adds a rule: the author of in a commit is the person to. It replaces an earlier rule for the
-// same author.
-func (m *Mailmap) add(to, of identity) {
-	key := asciiLower(of.email)
+// addRule adds a rule: the author in a commit is the person. It replaces an earlier rule for the same
+// author.
+func (m *Mailmap) addRule(person, author identity) {
+	key := asciiLower(author.email)
 	e := m.byEmail[key]
 	if e == nil {
-		e = &mailEntry{}
+		e = &addressOwner{}
 		m.byEmail[key] = e
 	}
-	if of.name != "" {
+	if author.name != "" {
 		if e.byName == nil {
 			e.byName = map[string]identity{}
 		}
-		e.byName[asciiLower(of.name)] = to
+		e.byName[asciiLower(author.name)] = person
 		return
 	}
-	if to.name != "" {
-		e.name = to.name
+	if person.name != "" {
+		e.name = person.name
 	}
-	if to.email != "" {
-		e.email = to.email
+	if person.email != "" {
+		e.email = person.email
 	}
 }
 
-func asciiLower(s string) string { return string(lower(nil, []byte(s))) }
+func asciiLower(s string) string { return string(appendLower(nil, []byte(s))) }

@@ -15,18 +15,18 @@ func (f *files) Scan(ctx context.Context, files []Entry, maxSize int64, visit fu
 		maxSize = 2 << 20
 	}
 
-	read, err := f.Sized(ctx, files)
+	small, err := f.Sized(ctx, files)
 	if err != nil {
 		return err
 	}
 
-	read = slices.DeleteFunc(read, func(e Entry) bool { return e.Size > maxSize })
-	if len(read) == 0 {
+	small = slices.DeleteFunc(small, func(e Entry) bool { return e.Size > maxSize })
+	if len(small) == 0 {
 		return nil
 	}
 
 	b, err := f.Blobs(ctx, func(yield func(string) bool) {
-		for _, e := range read {
+		for _, e := range small {
 			if !yield(e.OID) {
 				return
 			}
@@ -38,7 +38,7 @@ func (f *files) Scan(ctx context.Context, files []Entry, maxSize int64, visit fu
 	defer b.Close()
 
 	var buf []byte
-	for _, e := range read {
+	for _, e := range small {
 		if buf, err = b.Next(buf[:0]); err != nil {
 			return fmt.Errorf("read %q: %w", e.Path, err)
 		}
@@ -50,8 +50,7 @@ func (f *files) Scan(ctx context.Context, files []Entry, maxSize int64, visit fu
 	return nil
 }
 
-// Sized returns the files with their sizes, and looks up those below 0. It does not change the
-// given list.
+// Sized returns a copy of the list with all sizes. It looks up the sizes that are below 0.
 func (f *files) Sized(ctx context.Context, files []Entry) ([]Entry, error) {
 	sized := slices.Clone(files)
 	err := f.with(ctx, func(c reader) error {
@@ -65,8 +64,11 @@ func (f *files) Sized(ctx context.Context, files []Entry) ([]Entry, error) {
 	return sized, err
 }
 
-// Files lists the files and symlinks of a commit for which keep returns true (nil keeps all), with
-// sizes, sorted by path.
+// maxCachedListing is the number of files from which on Files does not cache the listing of a commit.
+const maxCachedListing = 200_000
+
+// Files lists the files and symlinks of a commit for which keep returns true, with sizes, sorted by
+// path. If keep is nil, it lists all.
 func (f *files) Files(ctx context.Context, commit string, keep func(path string) bool) ([]Entry, error) {
 	if err := checkCommit(commit); err != nil {
 		return nil, err
@@ -75,28 +77,28 @@ func (f *files) Files(ctx context.Context, commit string, keep func(path string)
 	files, ok := f.listings.Get(commit)
 	if !ok {
 		var err error
-		if files, err = f.tree(ctx, commit); err != nil {
+		if files, err = f.listFiles(ctx, commit); err != nil {
 			return nil, err
 		}
 
 		// The listing of a commit never changes, so cache it unless it is huge.
-		if len(files) < 200_000 {
+		if len(files) < maxCachedListing {
 			f.listings.Put(commit, files, 1)
 		}
 	}
 
-	kept := make([]Entry, 0, len(files))
+	selected := make([]Entry, 0, len(files))
 	for _, e := range files {
 		if keep == nil || keep(e.Path) {
-			kept = append(kept, e)
+			selected = append(selected, e)
 		}
 	}
-	return kept, nil
+	return selected, nil
 }
 
-// tree lists all files and symlinks of a commit with their sizes, sorted by path, without
+// listFiles lists all files and symlinks of a commit with their sizes, sorted by path, without
 // submodules.
-func (f *files) tree(ctx context.Context, commit string) (all []Entry, err error) {
+func (f *files) listFiles(ctx context.Context, commit string) (all []Entry, err error) {
 	blobs, err := f.Union(ctx, []string{commit})
 	if err != nil {
 		return nil, err

@@ -49,8 +49,8 @@ func shallowOf(dir string) (boundary, error) {
 	return out, nil
 }
 
-// text lists the ids, one per line, sorted.
-func (b boundary) text() string {
+// lines returns the ids as sorted lines.
+func (b boundary) lines() string {
 	var out strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(b)) {
 		out.WriteString(id + "\n")
@@ -60,9 +60,9 @@ func (b boundary) text() string {
 
 // mark returns a text that stands for the boundary in a list of the ids that a copy has. It cannot
 // be an id.
-func (b boundary) mark() string { return fmt.Sprintf("shallow %x", sha256.Sum256([]byte(b.text()))) }
+func (b boundary) mark() string { return fmt.Sprintf("shallow %x", sha256.Sum256([]byte(b.lines()))) }
 
-// write writes the boundary to a file, or none if it is empty.
+// write writes the boundary to a file. It removes the file if the boundary is empty.
 func (b boundary) write(name string) error {
 	if len(b) == 0 {
 		if err := os.Remove(name); !errors.Is(err, os.ErrNotExist) {
@@ -73,7 +73,7 @@ func (b boundary) write(name string) error {
 
 	// Git may read the file at any moment, so it must appear as a whole.
 	temp := name + ".new"
-	if err := os.WriteFile(temp, []byte(b.text()), 0o644); err != nil {
+	if err := os.WriteFile(temp, []byte(b.lines()), 0o644); err != nil {
 		return err
 	}
 	return os.Rename(temp, name)

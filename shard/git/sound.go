@@ -13,14 +13,14 @@ import (
 // something has failed.
 const soundTime = 30 * time.Minute
 
-// corrupt matches what git fsck prints about objects whose bytes have changed since they were
-// written. Objects that were malformed from the start, as in old repositories, are no damage: a new
-// copy would have them too.
+// corrupt matches what git fsck prints about objects whose bytes have changed since git wrote them.
+// Objects that were malformed from the start, as in old repositories, are no damage: a new copy of
+// the mirror would have them, too.
 var corrupt = regexp.MustCompile(`(?i)hash mismatch|object corrupt or missing|inflate|garbage|unable to (unpack|parse|read|find)|unknown object type`)
 
-// Sound reads all of the mirror and reports whether everything its references lead to is there and
-// unchanged. It tells damage of this disk from other failures, and takes long for a large mirror. A
-// mirror that was never fetched is sound, and so is one that takes too long to read.
+// Sound reads the whole mirror and reports whether it has all objects that its references lead to,
+// unchanged. A caller tells damage on this disk from other failures by it. It takes long for a large
+// mirror. A mirror that was never fetched is sound, and so is one that takes too long to read.
 func (u *updater) Sound(ctx context.Context) bool {
 	if format, err := formatOf(u.dir); err != nil || format == "" {
 		return err == nil

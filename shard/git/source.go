@@ -19,9 +19,9 @@ type Source struct {
 	Size      int64 // of the whole file in git, bytes
 	Content   []byte
 	Encoding  charset.Encoding // of the file in git; Content is UTF-8 without a byte order mark, unless SourceOptions.Raw is set
-	FirstLine int              // of Content, from 1
-	Lines     int              // in Content; the last may be cut
-	Total     int              // lines of the file; -1 if reading stopped before its end
+	FirstLine int              // number of the first line of Content, from 1
+	Lines     int              // number of lines in Content; the last may be cut
+	Total     int              // number of lines of the file; -1 if reading stopped before its end
 	Binary    bool             // a NUL byte is among the first 8,000 bytes of its text
 	Cut       bool             // MaxBytes cut off a part of what was asked for
 	LFS       bool             // Content is a pointer of Git LFS, not the file
@@ -57,7 +57,7 @@ func (f *files) Source(ctx context.Context, commit, path string, o SourceOptions
 	// Only blobs have content; a symlink is a blob too.
 	s := Source{Path: path, FirstLine: o.FirstLine}
 	err = f.with(ctx, func(c reader) error {
-		e, err := c.find(commit, path)
+		e, err := c.findEntry(commit, path)
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (s *Source) read(file io.Reader, o SourceOptions) error {
 		in, _ = charset.NewReader(in, fileBuffer)
 	}
 
-	// The whole file is selected, so lines do not matter.
+	// If the options select the whole file, do not read it line by line.
 	if o.FirstLine == 1 && o.Lines == 0 && s.Size <= o.MaxBytes && (raw || s.Encoding == charset.None) {
 		err = s.readWhole(in)
 	} else {
@@ -145,11 +145,11 @@ func (s *Source) readWhole(in *bufio.Reader) error {
 	return nil
 }
 
-// readLines reads the selected lines, and continues to the end if lines are counted. line is the
-// number of the next line.
+// readLines reads the selected lines into s.Content. With o.Count it continues to the end of the
+// file, and then sets s.Total.
 func (s *Source) readLines(in *bufio.Reader, o SourceOptions) error {
 	s.Total = -1
-	line, last := 1, byte('\n') // last is the last byte that was read
+	line, last := 1, byte('\n') // number of the next line; last byte that was read
 	for {
 		// A part is a line, or a piece of a line that is longer than the buffer.
 		part, err := in.ReadSlice('\n')

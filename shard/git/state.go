@@ -67,7 +67,7 @@ func (b *base) readRefs(ctx context.Context) (*refState, error) {
 
 	s.sort()
 
-	// HEAD names a branch or a commit. If that does not exist, there is no HEAD.
+	// HEAD names a branch or a commit. If the branch or commit does not exist, there is no HEAD.
 	if s.symref != "" {
 		s.head = s.byName[s.symref]
 	} else {
@@ -107,8 +107,8 @@ func (b *base) refLines(ctx context.Context) ([][]string, error) {
 	return lines, err
 }
 
-// eachRef reads the output of git for-each-ref, which has so many fields for each reference, with a
-// NUL after each field. It calls use with the fields; the first is the name.
+// eachRef reads the output of git for-each-ref, which has a number of fields for each reference, each
+// with a NUL after it. It calls use with the fields of each reference; the first is the name.
 func eachRef(in *records, fields int, use func(f []string)) error {
 	for n := 0; ; n++ {
 		// A line break ends each line, so it is at the beginning of the next name.
@@ -185,7 +185,7 @@ func (s *refState) addRef(ctx context.Context, b *base, f []string) error {
 	r := Ref{Full: f[0]}
 	seconds := ""
 
-	// Find the commit that it leads to and the time of that commit.
+	// Find the commit to which the reference leads, and its time.
 	switch {
 	case f[1] == "commit":
 		r.Commit, seconds = f[2], f[5]
@@ -206,7 +206,7 @@ func (s *refState) addRef(ctx context.Context, b *base, f []string) error {
 		r.Time = time.Unix(n, 0).UTC()
 	}
 
-	// Branches and tags have short names. Others are not listed.
+	// Only branches and tags have short names. Skip other references.
 	if name, ok := strings.CutPrefix(r.Full, "refs/heads/"); ok {
 		r.Name = name
 		s.branches = append(s.branches, r)
@@ -220,8 +220,8 @@ func (s *refState) addRef(ctx context.Context, b *base, f []string) error {
 	return nil
 }
 
-// peel returns the commit that a tag leads to, also by other tags, and the time of the commit. The
-// commit is empty if the tag leads to another object.
+// peel returns the commit that a tag leads to, also by other tags, and the time of the commit. commit
+// is empty if the tag leads to an object of another kind.
 func (b *base) peel(ctx context.Context, oid string) (commit string, t time.Time, err error) {
 	id := ""
 	err = b.with(ctx, func(p reader) error {

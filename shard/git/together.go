@@ -29,13 +29,13 @@ type together struct {
 // togetherCommits is how many commits Together reads, newest first.
 const togetherCommits = 1000
 
-// TogetherFiles is the greatest number of files in a commit that counts: a larger commit says
-// nothing about any two of its files.
+// TogetherFiles is the greatest number of files in a commit that Together counts: a larger commit
+// says nothing about any two of its files.
 const TogetherFiles = 100
 
-// Together counts the files that changed in the commits that changed a path, most first. It returns
-// the number of such commits, and whether it left out older ones. Merges and commits of many files
-// do not count.
+// Together counts how often each file changed in the commits that changed a path, and returns the
+// files, the most frequent first. commits is the number of these commits; cut reports whether it left
+// out older ones. Merges and commits of more than TogetherFiles files do not count.
 func (h *authors) Together(ctx context.Context, commit, path string) (files []FileCount, commits int, cut bool, err error) {
 	q := LogQuery{Commit: commit, Path: path, NoMerges: true}
 	filter, err := q.arguments()
@@ -54,9 +54,9 @@ func (h *authors) Together(ctx context.Context, commit, path string) (files []Fi
 	c.Args = append(c.Args, filter...)
 	c.Timeout, c.Limit = time.Minute, 1<<30
 
-	counts, looked := map[string]int{}, 0
+	counts, read := map[string]int{}, 0
 	err = c.Stream(ctx, func(r io.Reader) (err error) {
-		commits, looked, err = countTogether(r, counts)
+		commits, read, err = countTogether(r, counts)
 		return err
 	})
 	if err != nil {
@@ -70,14 +70,14 @@ func (h *authors) Together(ctx context.Context, commit, path string) (files []Fi
 	slices.SortFunc(files, func(a, b FileCount) int {
 		return cmp.Or(cmp.Compare(b.Commits, a.Commits), cmp.Compare(a.Path, b.Path))
 	})
-	cut = looked >= togetherCommits
+	cut = read >= togetherCommits
 	h.counted.Put(key, together{files, commits, cut}, size)
 	return slices.Clone(files), commits, cut, nil
 }
 
 // countTogether reads commits, each a mark and then its files. It adds the files to counts, and
-// returns how many commits count, and how many it has read.
-func countTogether(r io.Reader, counts map[string]int) (commits, looked int, err error) {
+// returns how many of the commits count, and how many it has read.
+func countTogether(r io.Reader, counts map[string]int) (commits, read int, err error) {
 	in, size := newRecords(r), 0
 	var files []string
 	end := func() {
@@ -93,10 +93,10 @@ func countTogether(r io.Reader, counts map[string]int) (commits, looked int, err
 		field, err := in.readField(maxField)
 		if err != nil {
 			end()
-			return commits, looked, ignoreEOF(err)
+			return commits, read, ignoreEOF(err)
 		}
 		if field == "\x01" {
-			looked++
+			read++
 			end()
 			continue
 		}

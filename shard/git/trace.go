@@ -159,7 +159,7 @@ func (h *traces) traceText(ctx context.Context, q TraceQuery) (page TracePage, e
 func (h *traces) findChanges(ctx context.Context, q TraceQuery, page *TracePage, own *changeReader) (found []string, err error) {
 	page.Paths = map[string][]string{}
 	err = h.listBatches(ctx, q, func(batch []string, first time.Time) error {
-		// If the search stops before this batch is compared, it has reached this time.
+		// If the search stops before it has compared this batch, it has reached this time.
 		page.Reached = first
 		if len(found) >= q.Skip+q.Limit {
 			return run.ErrStop
@@ -235,7 +235,7 @@ func (h *traces) diffCommand(q TraceQuery, commits []string, options ...string) 
 }
 
 // pickaxe returns the options of git that omit files without a selected change. If exact is false,
-// git also lists some files without one.
+// git also lists some files without such a change.
 func (q *TraceQuery) pickaxe() (args []string, exact bool, err error) {
 	if strings.Contains(q.Text, "\n") {
 		return []string{"--pickaxe-regex", "-S" + strings.ReplaceAll(quoteExtended(q.Text), "\n", "\r?\n")}, true, nil
@@ -248,7 +248,7 @@ func (q *TraceQuery) pickaxe() (args []string, exact bool, err error) {
 }
 
 // compareBatch adds the commits of a batch with a selected change to found, and their files to the
-// page. Git compares all files, and own compares those that git cannot.
+// page. Git compares all files, and own compares the files that git cannot compare.
 func (h *traces) compareBatch(ctx context.Context, q TraceQuery, batch []string, found *[]string, page *TracePage, own *changeReader) error {
 	pickaxe, exact, err := q.pickaxe()
 	if err != nil {
@@ -367,7 +367,7 @@ func (h *traces) followLines(ctx context.Context, q TraceQuery) (page TracePage,
 	if limited.Err() != nil && ctx.Err() == nil {
 		page.AtLeast, err = true, nil
 	}
-	page.Total = f.seen
+	page.Total = f.read
 	if !page.AtLeast { // no older commit changed the lines
 		page.From = ""
 	}
@@ -383,7 +383,7 @@ type lineFollower struct {
 	q    TraceQuery
 	mark string
 	page *TracePage
-	seen int // commits read
+	read int // number of commits read
 }
 
 // readAll reads all commits, or as many as the page needs, into the page.
@@ -403,14 +403,14 @@ func (f *lineFollower) readAll(in *records) error {
 			return fmt.Errorf("read the change of these lines in commit %.10s: %w", c.Hash, err)
 		}
 
-		if f.seen++; f.seen > f.q.Skip+f.q.Limit {
+		if f.read++; f.read > f.q.Skip+f.q.Limit {
 			f.page.AtLeast = true
 			return run.ErrStop
 		}
-		if f.seen > f.q.Skip {
+		if f.read > f.q.Skip {
 			f.addCommit(c, patch)
 		} else {
-			*in.room = answerTexts // its texts take no room, as the page does not contain it
+			*in.room = answerTexts // the page does not have this commit
 		}
 		if last {
 			return nil
@@ -444,8 +444,7 @@ func (f *lineFollower) readPatch(in *records) (patch []byte, last bool, err erro
 func (f *lineFollower) addCommit(c Commit, patch []byte) {
 	f.page.Commits = append(f.page.Commits, c)
 
-	// first and last are of the old lines of all hunks.
-	first, last := 0, 0
+	first, last := 0, 0 // the first and the last old line of all hunks
 	for line := range bytes.Lines(patch) {
 		text := strings.TrimSuffix(string(line), "\n")
 		switch {

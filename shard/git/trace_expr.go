@@ -55,11 +55,11 @@ type posixWriter struct {
 	times   int  // how often the repetitions around the current part repeat it
 	size    int  // bytes, with repetitions written out
 	outside bool // the expression contains a letter that no line contains
-	loose   bool // the result matches lines that the expression does not match
+	loose   bool // the result also matches lines that the expression does not match
 }
 
-// put writes a text, and counts its bytes as often as it is repeated.
-func (w *posixWriter) put(s string) {
+// writeText writes a text, and counts its bytes as often as the current part is repeated.
+func (w *posixWriter) writeText(s string) {
 	w.WriteString(s)
 	w.size += w.times * len(s)
 }
@@ -74,9 +74,9 @@ func (w *posixWriter) writeExpr(re *syntax.Regexp) {
 	}
 	switch re.Op {
 	case syntax.OpNoMatch:
-		w.put(noMatch)
+		w.writeText(noMatch)
 	case syntax.OpEmptyMatch:
-		w.put("()")
+		w.writeText("()")
 	case syntax.OpLiteral:
 		for _, r := range re.Rune {
 			w.outside = w.outside || r == 0 || r == '\n'
@@ -87,13 +87,13 @@ func (w *posixWriter) writeExpr(re *syntax.Regexp) {
 	case syntax.OpAnyCharNotNL, syntax.OpAnyChar:
 		w.writeClass([]rune{0, unicode.MaxRune})
 	case syntax.OpBeginLine, syntax.OpBeginText:
-		w.put("^")
+		w.writeText("^")
 	case syntax.OpEndLine, syntax.OpEndText:
-		w.put(w.lineEnd)
+		w.writeText(w.lineEnd)
 	case syntax.OpWordBoundary:
-		w.put(`\b`)
+		w.writeText(`\b`)
 	case syntax.OpNoWordBoundary:
-		w.put(`\B`)
+		w.writeText(`\B`)
 	case syntax.OpConcat:
 		for _, sub := range re.Sub {
 			w.writeExpr(sub)
@@ -114,7 +114,7 @@ func (w *posixWriter) writeRepeat(re *syntax.Regexp) {
 	if anyLetter := sub == syntax.OpAnyCharNotNL || sub == syntax.OpAnyChar; anyLetter && re.Op != syntax.OpQuest && (re.Op != syntax.OpRepeat || re.Max > 20) {
 		bytesOf = utf8.UTFMax
 		w.loose = w.loose || re.Op == syntax.OpRepeat && (re.Min > 1 || re.Max > 0)
-		w.put("[^\n]")
+		w.writeText("[^\n]")
 	} else {
 		times := w.times
 		w.times *= max(1, re.Max, re.Min)
@@ -123,30 +123,30 @@ func (w *posixWriter) writeRepeat(re *syntax.Regexp) {
 	}
 	switch re.Op {
 	case syntax.OpStar:
-		w.put("*")
+		w.writeText("*")
 	case syntax.OpPlus:
-		w.put("+")
+		w.writeText("+")
 	case syntax.OpQuest:
-		w.put("?")
+		w.writeText("?")
 	case syntax.OpRepeat:
 		limit := ""
 		if re.Max >= 0 {
 			limit = fmt.Sprint(re.Max * bytesOf)
 		}
-		w.put(fmt.Sprintf("{%d,%s}", re.Min, limit))
+		w.writeText(fmt.Sprintf("{%d,%s}", re.Min, limit))
 	}
 }
 
 // writeGroup writes expressions in parentheses, with a separator between two of them.
 func (w *posixWriter) writeGroup(subs []*syntax.Regexp, separator string) {
-	w.put("(")
+	w.writeText("(")
 	for i, sub := range subs {
 		if i > 0 {
-			w.put(separator)
+			w.writeText(separator)
 		}
 		w.writeExpr(sub)
 	}
-	w.put(")")
+	w.writeText(")")
 }
 
 // writeLetter writes a letter, or all letters that differ from it only in case.
@@ -156,15 +156,15 @@ func (w *posixWriter) writeLetter(r rune, fold bool) {
 		return
 	}
 	if next := unicode.SimpleFold(r); !fold || next == r {
-		w.put(quoteExtended(string(r)))
+		w.writeText(quoteExtended(string(r)))
 		return
 	}
-	w.put("(")
-	w.put(quoteExtended(string(r)))
+	w.writeText("(")
+	w.writeText(quoteExtended(string(r)))
 	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
-		w.put("|" + quoteExtended(string(next)))
+		w.writeText("|" + quoteExtended(string(next)))
 	}
-	w.put(")")
+	w.writeText(")")
 }
 
 // quoteExtended returns an extended regular expression that matches exactly s.
@@ -200,15 +200,15 @@ func (w *posixWriter) writeClass(ranges []rune) {
 		forms, w.loose = []string{"[\xc2-\xf4][\x80-\xbf]{1,3}", "[\x80-\xff]"}, true
 	}
 	if ascii['\n'] = false; slices.Contains(ascii[:], true) {
-		forms = append(forms, bracket(&ascii))
+		forms = append(forms, bracketExpr(&ascii))
 	}
-	w.put("(" + cmp.Or(strings.Join(forms, "|"), noMatch) + ")")
+	w.writeText("(" + cmp.Or(strings.Join(forms, "|"), noMatch) + ")")
 }
 
-// bracket returns a bracket expression for a set of bytes. If the set contains NUL, the expression
-// lists the bytes outside of the set, as no argument can contain NUL. Special bytes stand where
-// they have no meaning: ] first, then others, ^ and - last.
-func bracket(set *[utf8.RuneSelf]bool) string {
+// bracketExpr returns a bracket expression for a set of bytes. If the set contains NUL, the
+// expression lists the bytes outside of the set, because no argument can contain NUL. Special bytes
+// stand where they have no special meaning: ] first, ^ and - last.
+func bracketExpr(set *[utf8.RuneSelf]bool) string {
 	var b strings.Builder
 	for r := 1; r < len(set); r++ {
 		first := r

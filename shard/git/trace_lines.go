@@ -74,7 +74,7 @@ func (q *TraceQuery) lineMatcher() func(line string) bool {
 		return func(line string) bool { return strings.Contains(line, q.Text) }
 	}
 
-	// An invalid expression was refused when the commits were compared.
+	// For an invalid expression pickaxe returns an error.
 	expr, err := regexp.Compile(q.Expr)
 	if err != nil {
 		return nil
@@ -96,10 +96,10 @@ func (q *TraceQuery) lineMatcher() func(line string) bool {
 //	+two
 type patchLines struct {
 	wanted func(line string) bool
-	coded  map[string]bool // by id of a blob: whether a changeReader has read it, as git finds no lines in it
+	coded  map[string]bool // by id of a blob: whether a changeReader has read it, because git finds no lines in it
 	commit string          // the current commit
 	inHunk bool            // the next line is in a hunk of a file that is not skipped
-	skip   bool            // a changeReader has listed the lines of this file
+	skip   bool            // ignore this file: a changeReader has listed its lines
 	found  map[string]ChangedLines
 
 	file    string          // the ids of the current file, as "<oid>..<oid>"
@@ -142,7 +142,7 @@ func (p *patchLines) readLine(line string) {
 	}
 }
 
-// addMatch counts a line of a hunk that matches, and keeps it if it is among the first ones of the
+// addMatch counts a matching line of a hunk, and lists it if it is among the first tracedLines of the
 // commit.
 func (p *patchLines) addMatch(line string) {
 	c := p.found[p.commit]

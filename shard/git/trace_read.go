@@ -18,7 +18,7 @@ import (
 type changeReader struct {
 	with  func(use func(reader) error) error // calls use with a reader of objects
 	q     TraceQuery
-	line  func(line string) bool // of lineMatcher
+	line  func(line string) bool // result of lineMatcher: whether a line matches the query
 	coded map[string]bool        // by id of a blob: whether it begins with a byte order mark
 
 	gitIgnored map[[2]string]bool      // commits and files of the batch for which git's answer does not count
@@ -55,11 +55,11 @@ func (r *changeReader) readFile(commit, entry, path string) error {
 	fields := strings.Fields(strings.TrimLeft(entry, ":"))
 	sides := len(fields) / 2
 	if len(fields) != 2*sides+1 { // more parents than fit into a record
-		r.tooLarge(path)
+		r.addUnread(path)
 		return nil
 	}
 	ids := fields[sides : 2*sides]
-	needed := sides > 2 // a merge
+	needed := sides > 2 // the commit is a merge, which git does not compare
 	for i, mode := range fields[:sides] {
 		if mode == "160000" || mode == "000000" {
 			ids[i] = "" // a commit of another repository, or no file
@@ -83,7 +83,7 @@ func (r *changeReader) readFile(commit, entry, path string) error {
 			return err
 		}
 		if !whole {
-			r.tooLarge(path)
+			r.addUnread(path)
 			return nil
 		}
 		texts[i] = text
@@ -139,16 +139,16 @@ func (r *changeReader) withContent(id string, read func(size int64, in io.Reader
 	return nil
 }
 
-// tooLarge adds a path to unread.
-func (r *changeReader) tooLarge(path string) {
+// addUnread adds a path to r.unread.
+func (r *changeReader) addUnread(path string) {
 	if i, known := slices.BinarySearch(r.unread, path); !known {
 		r.unread = slices.Insert(r.unread, i, path)
 	}
 }
 
-// addIfChanged adds a file to the result if the commit changed how often, or in which lines, the
-// query matches in it. before has the file in each parent, and the matches must differ from those
-// in all of them.
+// addIfChanged adds a file to r.paths and r.lines if the commit changed how often, or in which lines,
+// the query matches in it. before has the text of the file in each parent, and the matches must
+// differ from those in all parents.
 func (r *changeReader) addIfChanged(commit, path string, before [][]byte, now []byte) {
 	count, lines := r.findMatches(now)
 	for _, text := range before {
@@ -198,7 +198,7 @@ func missingLines(a, b []string) (out []string) {
 	return out
 }
 
-// addLines counts lines with the sign + or -, and keeps the first ones.
+// addLines counts lines with the sign + or -, and lists the first tracedLines.
 func (c *ChangedLines) addLines(sign string, lines []string) {
 	if sign == "+" {
 		c.Added += len(lines)

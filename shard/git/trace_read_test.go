@@ -94,7 +94,7 @@ func TestTraceText_namesFilesThatAreTooLarge(t *testing.T) {
 
 // A trace finds a merge that adds what none of its parents has, or that lacks what all of them
 // have. Git finds the same when it compares the merge with all its parents.
-func TestTraceText_findsMergesThatChangeIt(t *testing.T) {
+func TestTraceText_findsMergesThatChangeTheText(t *testing.T) {
 	t.Parallel()
 	r, h := newRepo(t), &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "Begin", "a", "one\ntwo\n", "b", "old\n", "c", "same\n")

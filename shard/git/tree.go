@@ -107,13 +107,14 @@ func kindOfMode(mode uint64) Kind {
 	return File
 }
 
-// askAhead is how many questions are sent before their answers are read. Each takes 65 bytes and a
-// verb, and all must fit into a pipe of 64 KiB.
+// askAhead is how many questions a reader sends before it reads their answers. Each takes 65 bytes
+// and a verb, and all must fit into a pipe of 64 KiB.
 const askAhead = 400
 
-// trees reads many tree objects, in the given order.
+// trees reads many tree objects in the given order, and calls use with the index and the entries of
+// each.
 func (c reader) trees(oids []string, use func(i int, entries []treeEntry) error) error {
-	parsed := func(i int, content []byte) error {
+	useContent := func(i int, content []byte) error {
 		entries, err := parseTree(content, len(oids[i])/2)
 		if err != nil {
 			return fmt.Errorf("tree %s: %w", oids[i], err)
@@ -127,14 +128,14 @@ func (c reader) trees(oids []string, use func(i int, entries []treeEntry) error)
 			return err
 		}
 		if info, content, ok := c.Packs.Small(oids[first]); ok && info.Kind == "tree" {
-			if err := parsed(first, content); err != nil {
+			if err := useContent(first, content); err != nil {
 				return err
 			}
 			first++
 			continue
 		}
 
-		// Ask git for the next ones, many at a time.
+		// Ask git for the next trees, many at a time.
 		part := oids[first:min(len(oids), first+askAhead)]
 		if err := c.Ask("contents", part...); err != nil {
 			return err
@@ -145,7 +146,7 @@ func (c reader) trees(oids []string, use func(i int, entries []treeEntry) error)
 				return err
 			}
 
-			if err := parsed(first+i, content); err != nil {
+			if err := useContent(first+i, content); err != nil {
 				return err
 			}
 		}
@@ -203,8 +204,9 @@ func (c reader) rootTree(commit string) (string, error) {
 	return info.OID, nil
 }
 
-// find finds the entry at a path. The last element may be of any kind.
-func (c reader) find(commit, path string) (treeEntry, error) {
+// findEntry returns the entry of a commit at a path, which may be of any kind. The error is ErrNoPath
+// if there is none.
+func (c reader) findEntry(commit, path string) (treeEntry, error) {
 	root, err := c.rootTree(commit)
 	if err != nil {
 		return treeEntry{}, err
@@ -295,7 +297,7 @@ func (f *files) List(ctx context.Context, commit, path string, o ListOptions) (e
 	}
 
 	err = f.with(ctx, func(c reader) error {
-		at, err := c.find(commit, path)
+		at, err := c.findEntry(commit, path)
 		if err != nil {
 			return err
 		}
@@ -319,7 +321,8 @@ func (f *files) List(ctx context.Context, commit, path string, o ListOptions) (e
 	return entries, cut, err
 }
 
-// list lists a tree one level at a time, and reads only the directories that Depth and Max need.
+// list lists a tree one level at a time, and reads only the directories that Depth and Max need. cut
+// reports whether a limit left out entries.
 func (c reader) list(root, path string, o ListOptions) (out []Entry, cut bool, err error) {
 	l := &lister{o: o}
 	level := []listedDir{{path, root}}
@@ -335,7 +338,7 @@ func (c reader) list(root, path string, o ListOptions) (out []Entry, cut bool, e
 		}
 
 		l.below = nil
-		err := c.trees(oids, func(i int, entries []treeEntry) error { return l.add(level[i].path, entries) })
+		err := c.trees(oids, func(i int, entries []treeEntry) error { return l.addDirectory(level[i].path, entries) })
 		if l.cut {
 			return l.out, true, nil
 		}
@@ -356,15 +359,16 @@ type listedDir struct{ path, oid string }
 type lister struct {
 	o       ListOptions
 	out     []Entry
-	below   []listedDir // of the current level
-	counted int         // entries that count towards Max
-	dirs    int         // directories that do not count towards Max
-	bytes   int         // of paths
+	below   []listedDir // directories in those of the current level: the next level
+	counted int         // number of entries that count towards Max
+	dirs    int         // number of directories that do not count towards Max
+	bytes   int         // bytes of all paths
 	cut     bool        // a limit left out something
 }
 
-// add adds the entries of a directory; errStop at a limit.
-func (l *lister) add(path string, entries []treeEntry) error {
+// addDirectory sorts the entries of a directory, adds them to l.out, and adds its directories to
+// l.below. At a limit it sets l.cut and returns run.ErrStop.
+func (l *lister) addDirectory(path string, entries []treeEntry) error {
 	slices.SortFunc(entries, directoriesFirst)
 	for _, e := range entries {
 		switch {
@@ -417,7 +421,7 @@ func join(dir, name string) string {
 // sizes finds the sizes of n blobs. where returns the id of a blob and the place for its size, or a
 // nil place to skip it. Git answers for blobs that are in no pack.
 func (c reader) sizes(n int, where func(i int) (oid string, size *int64)) error {
-	var ask askedSizes
+	var ask sizeBatch
 	for i := range n {
 		oid, place := where(i)
 		if place == nil {
@@ -448,14 +452,15 @@ func (c reader) sizes(n int, where func(i int) (oid string, size *int64)) error 
 	return ask.flush(c)
 }
 
-// askedSizes is a batch of blobs to ask git about, and the places for their sizes.
-type askedSizes struct {
+// sizeBatch is a batch of blobs for whose sizes to ask git, and the places for these sizes.
+type sizeBatch struct {
 	oids   []string
 	places []*int64
 }
 
-// flush asks git for the sizes of the blobs in the batch, and stores each in its place.
-func (a *askedSizes) flush(c reader) error {
+// flush asks git for the sizes of the blobs in the batch, stores each in its place, and empties the
+// batch.
+func (a *sizeBatch) flush(c reader) error {
 	if len(a.oids) == 0 {
 		return nil
 	}
@@ -496,7 +501,7 @@ func (f *files) Stat(ctx context.Context, commit, path string) (Entry, error) {
 	var e treeEntry
 	err = f.with(ctx, func(c reader) error {
 		var err error
-		e, err = c.find(commit, path)
+		e, err = c.findEntry(commit, path)
 		return err
 	})
 	return Entry{Path: path, Kind: e.kind, OID: e.oid, Size: -1}, err

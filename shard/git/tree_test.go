@@ -104,7 +104,7 @@ func TestReadBlobs_keepTheOrderOfTheirIDs(t *testing.T) {
 	}
 }
 
-func TestReadBlobs_reportErrors(t *testing.T) {
+func TestReadBlobs_failForMissingOrInvalidIDs(t *testing.T) {
 	t.Parallel()
 	_, m, head := strange(t)
 	for name, oid := range map[string]string{

@@ -101,31 +101,31 @@ func listBlobs(from reader, commits []string, maxFiles int, memory int64) ([]Blo
 // pack.
 func (f *files) setSizes(ctx context.Context, blobs []Blob) error {
 	workers := min(runtime.GOMAXPROCS(0), 1+len(blobs)/blobsPerWorker)
-	rest := make([][]*Blob, workers)
+	unset := make([][]*Blob, workers) // by worker
 	var wg sync.WaitGroup
 	for k := range workers {
-		wg.Go(func() { rest[k] = f.setPackedSizes(ctx, blobs[k*len(blobs)/workers:(k+1)*len(blobs)/workers]) })
+		wg.Go(func() { unset[k] = f.setPackedSizes(ctx, blobs[k*len(blobs)/workers:(k+1)*len(blobs)/workers]) })
 	}
 	wg.Wait()
 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if unpacked := slices.Concat(rest...); len(unpacked) > 0 {
+	if unpacked := slices.Concat(unset...); len(unpacked) > 0 {
 		return f.setSizesByGit(ctx, unpacked)
 	}
 	return nil
 }
 
-// Batch sizes of measure.
+// Batch sizes of setSizes.
 const (
 	blobsPerWorker = 4096 // blobs for each goroutine, because starting one costs as much as reading many headers
 	dropAfter      = 512  // headers to read before the pages of the packs are dropped from memory
 )
 
-// setPackedSizes sets the sizes of the blobs that are in packs, and returns the others. If ctx
-// ends, it returns early, and some sizes are not set.
-func (f *files) setPackedSizes(ctx context.Context, blobs []Blob) (rest []*Blob) {
+// setPackedSizes sets the sizes of the blobs that are in packs, and returns the other blobs. If ctx
+// ends, it returns nil early, and some sizes are not set.
+func (f *files) setPackedSizes(ctx context.Context, blobs []Blob) (unpacked []*Blob) {
 	store, err := pack.Open(f.dir)
 	if err != nil {
 		store = &pack.Store{} // it has no objects, so setSizesByGit asks git, which reports what is wrong
@@ -147,9 +147,9 @@ func (f *files) setPackedSizes(ctx context.Context, blobs []Blob) (rest []*Blob)
 				continue
 			}
 		}
-		rest = append(rest, &blobs[i])
+		unpacked = append(unpacked, &blobs[i])
 	}
-	return rest
+	return unpacked
 }
 
 // setSizesByGit asks git for the sizes of blobs. It starts a process that buffers its answers,
@@ -158,9 +158,9 @@ func (f *files) setSizesByGit(ctx context.Context, blobs []*Blob) error {
 	c := f.git("cat-file", "--batch-check=%(objecttype) %(objectsize)", "--buffer")
 	c.Timeout, c.Limit = 10*time.Minute, 1<<40
 
-	// A goroutine writes the questions while this one reads the answers: writing all of them first
-	// would fill both pipes, and both sides would block. The goroutine ends after the last
-	// question, or when questions is closed, which happens before the wait.
+	// A goroutine writes the questions while this one reads the answers: writing all questions first
+	// would fill both pipes, and both sides would block. The goroutine ends after the last question,
+	// or when questions is closed, which the deferred calls do before they wait.
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	questions, w := io.Pipe()
@@ -200,7 +200,7 @@ func (f *files) setSizesByGit(ctx context.Context, blobs []*Blob) error {
 type branch struct {
 	kind Kind
 	oid  string
-	in   uint64 // bit i: commits[i] has it
+	in   uint64 // bit i is set if commits[i] has it
 }
 
 // mergeBranch adds b to a list. If the list has a branch with the same object, it adds the commits
@@ -222,7 +222,7 @@ type dirNode struct {
 	from    []branch
 	entries []dirEntry // by name, directories as if their names ended with a slash
 
-	// weigh sets these.
+	// countPaths sets the fields below.
 	state  weighState
 	files  int64 // number of files on paths below it
 	bytes  int64 // bytes of memory for listing these, without the path of the node itself
@@ -245,8 +245,8 @@ const (
 // treeReader reads the directories of a tree.
 type treeReader struct {
 	from     reader
-	maxNames int                 // limit on the names to read
-	read     int                 // names read so far
+	maxNames int                 // greatest number of names to read
+	read     int                 // number of names read so far
 	left     int64               // bytes of memory left
 	known    map[string]*dirNode // by appendKey
 }

@@ -21,7 +21,7 @@ import (
 type updater struct {
 	*base
 	disk  *diskRoom     // shared by the fetches of a node
-	turn  chan struct{} // has one token; who takes it may change the mirror
+	turn  chan struct{} // has one token; whoever takes it may change the mirror
 	swept atomic.Bool   // sweep has removed the files of a killed process
 }
 
@@ -40,14 +40,15 @@ func (u *updater) acquire(ctx context.Context) (release func(), err error) {
 const headRef = "refs/shoal/head"
 
 // prepare makes sure that the mirror exists and has the hash algorithm format ("" means any), and
-// removes what a killed process has left. fresh says that it has made the mirror.
+// removes what a killed process has left. It replaces a mirror with another algorithm. fresh reports
+// whether it has made a new mirror.
 func (u *updater) prepare(ctx context.Context, format string) (fresh bool, err error) {
-	have, err := formatOf(u.dir)
+	existing, err := formatOf(u.dir)
 	if err != nil {
 		return false, err
 	}
 
-	if have != "" && (format == "" || have == format) {
+	if existing != "" && (format == "" || existing == format) {
 		return false, u.sweep()
 	}
 
@@ -96,8 +97,8 @@ func (u *updater) discard() error {
 	return os.RemoveAll(old)
 }
 
-// sweep removes what a killed git has left: incomplete packs, and locks, which are not in use,
-// because only this process writes to the mirror. It runs once for each Mirror.
+// sweep removes what a killed git has left: incomplete packs, and locks. No running git uses them,
+// because only this process writes to the mirror. It works only once for each Mirror.
 func (u *updater) sweep() error {
 	if u.swept.Swap(true) {
 		return nil
@@ -142,8 +143,8 @@ func (u *updater) readRefNames(ctx context.Context) (map[string]string, error) {
 	return refs, err
 }
 
-// setHEAD sets HEAD to the branch symref, or if that is empty to commit. If both are empty it does
-// nothing. moved says that HEAD has changed.
+// setHEAD sets HEAD to the branch symref, or to commit if symref is empty. If both are empty it does
+// nothing. moved reports whether HEAD has changed.
 func (u *updater) setHEAD(ctx context.Context, symref, commit string) (moved bool, err error) {
 	old, err := os.ReadFile(filepath.Join(u.dir, "HEAD"))
 	if err != nil {
@@ -176,15 +177,15 @@ func (u *updater) writeRefs(refs map[string]string, head string) error {
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		fmt.Fprintf(&text, "%s %s\n", refs[name], name)
 	}
-	if err := u.replace("packed-refs", text.Bytes()); err != nil {
+	if err := u.replaceFile("packed-refs", text.Bytes()); err != nil {
 		return err
 	}
-	return u.replace("HEAD", []byte(head+"\n"))
+	return u.replaceFile("HEAD", []byte(head+"\n"))
 }
 
-// replace writes a file of the mirror, such that readers see either the old text or the new one. It
-// takes the lock that git takes, too.
-func (u *updater) replace(name string, text []byte) error {
+// replaceFile writes a file of the mirror, unless it has the text already. Readers see either the old
+// text or the new one. It takes the lock that git takes, too.
+func (u *updater) replaceFile(name string, text []byte) error {
 	path := filepath.Join(u.dir, name)
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 		return nil

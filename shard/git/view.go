@@ -81,7 +81,7 @@ func (f *foreign) viewConfig(ctx context.Context) ([]byte, error) {
 	// Most configurations contain no such setting. Then there is no need to ask git.
 	var out bytes.Buffer
 	out.WriteString("[core]\n\tbare = true\n")
-	if small := bytes.ToLower(text); !bytes.Contains(small, []byte("extensions")) && !bytes.Contains(small, []byte("hiderefs")) {
+	if lower := bytes.ToLower(text); !bytes.Contains(lower, []byte("extensions")) && !bytes.Contains(lower, []byte("hiderefs")) {
 		return out.Bytes(), nil
 	}
 
@@ -108,11 +108,11 @@ func (f *foreign) viewConfig(ctx context.Context) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// copyTree copies a file, or the files below a directory, to the directory to. It fails if they
-// have more than left bytes, from which it subtracts their sizes. It skips a file that does not
-// exist.
+// copyTree copies a file of the common directory, or the files below a directory, to the directory
+// to. It subtracts their sizes from left, and fails if they have more bytes. It skips locks, and a
+// file that does not exist.
 func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) error {
-	one := func(name string, _ fs.DirEntry) error {
+	copyFile := func(name string, _ fs.DirEntry) error {
 		if strings.HasSuffix(name, ".lock") {
 			return nil
 		}
@@ -145,9 +145,9 @@ func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) er
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err == nil && info.IsDir():
-		err = pack.Walk(f.common, name, one)
+		err = pack.Walk(f.common, name, copyFile)
 	case err == nil:
-		err = one(name, nil)
+		err = copyFile(name, nil)
 	}
 
 	if err != nil {

@@ -23,7 +23,7 @@ type chronicle struct {
 	graph  *pack.Graph
 	store  *pack.Store
 	extras []extra // commits that the graph lacks; their positions follow the graph's
-	links  int     // number of parents of extras
+	links  int     // number of parents of all extras
 	byID   map[string]uint32
 	buf    []byte
 
@@ -175,7 +175,7 @@ func parseExtra(id, text []byte) (extra, error) {
 		case "author":
 			continue
 
-		// This is the last line that matters.
+		// After the line of the committer nothing matters.
 		case "committer":
 			if f := bytes.Fields(value[bytes.LastIndexByte(value, '>')+1:]); len(f) > 0 {
 				x.date, _ = strconv.ParseInt(string(f[0]), 10, 64)
@@ -219,7 +219,7 @@ func (c *chronicle) latest(pos uint32) int64 {
 	if int(pos) < c.graph.Commits() {
 		return c.graph.Latest(pos)
 	}
-	return math.MaxInt64 // read its parents to find out
+	return math.MaxInt64 // only reading its whole history would tell
 }
 
 // parents appends the positions of the parents of a commit.
@@ -228,7 +228,7 @@ func (c *chronicle) parents(dst []uint32, pos uint32) ([]uint32, error) {
 		return c.graph.Parents(dst, pos)
 	}
 
-	// The graph lacks the commit. Its parents were read with it.
+	// The graph lacks the commit. position has read the ids of its parents.
 	for _, id := range c.extras[int(pos)-c.graph.Commits()].parents {
 		p, err := c.position(id)
 		if err != nil {
@@ -361,23 +361,23 @@ func (w *walk) enqueueParents(pos uint32) (changed bool, err error) {
 		return false, nil
 	}
 
-	mine, err := w.entryAtPath(pos)
+	entry, err := w.entryAtPath(pos)
 	if err != nil {
 		return false, err
 	}
 
 	if len(w.parents) == 0 {
-		return mine.id != "", nil
+		return entry.id != "", nil
 	}
 
 	// If the path is the same as in one parent, visit only that parent.
 	for _, p := range w.parents {
-		theirs, err := w.entryAtPath(p)
+		parentEntry, err := w.entryAtPath(p)
 		if err != nil {
 			return false, err
 		}
 
-		if mine == theirs {
+		if entry == parentEntry {
 			w.enqueue(p)
 			return false, nil
 		}
@@ -465,7 +465,7 @@ type queuedCommit struct {
 	pos   uint32
 }
 
-// queue is a binary heap with the newest commit on top; of equally new ones, the one that was
+// queue is a binary heap with the newest commit on top; of equally new commits, the one that was
 // pushed first. Unlike package heap it does not allocate for each commit.
 //
 //	not before(i, (i-1)/2)   for 0 < i < len

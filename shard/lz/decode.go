@@ -2,18 +2,22 @@ package lz
 
 import "encoding/binary"
 
-// Decode decompresses a block into dst, whose length is the number of wanted bytes: all of the text
-// or only its beginning. dict is the dictionary of the encoder.
+// Decode decompresses a block into dst. The length of dst is the number of bytes to decode: all of
+// the text or only its beginning. dict is the dictionary of the encoder.
 //
 // If slices have capacity after their lengths, Decode copies more at once than it needs. It may
 // overwrite up to [Slack] bytes of the capacity of dst after its length. It may also read as many
 // after block and dict, without effect.
 //
-// A damaged block gives [ErrCorrupt] or wrong bytes. A caller that must know keeps checksums.
-func Decode(dst, block, dict []byte) error { return decode(dst, block, dict, true) }
+// A damaged block gives [ErrCorrupt] or wrong bytes. To detect all damage, a caller needs
+// checksums.
+func Decode(dst, block, dict []byte) error { return decode(dst, block, dict, useFastCode) }
 
-// decode does the work of Decode. If fast is set, it leaves common sequences to decodeCommon, which
-// does not check each byte. Tests compare the result with that of the careful code, without fast.
+// useFastCode makes decode leave common sequences to decodeCommon, which does not check each byte.
+// Tests also run decode without it and compare the results.
+const useFastCode = true
+
+// decode does the work of Decode.
 //
 // Before each round of the loop, r is the offset of the next record and l that of the next literal
 // in the block, and the first o bytes of dst are decoded:
@@ -51,7 +55,7 @@ func decode(dst, block, dict []byte, fast bool) error {
 		r += recordBytes
 		lit, length := int(lengths[token]&0xff), int(lengths[token]>>8)
 
-		// After an escape, literals and length follow as numbers. Otherwise the token has them.
+		// After an escape, literals and length follow as numbers. Otherwise the token encodes both.
 		if token == escape {
 			if l, lit = readLength(block, l, 0); lit < 0 {
 				return ErrCorrupt
@@ -96,7 +100,7 @@ func decode(dst, block, dict []byte, fast bool) error {
 // before the start of dst, it copies from the dictionary. It stops at the end of dst. It returns
 // how many bytes it copied, or -1 if the match begins before the dictionary or goes beyond its end.
 func copyMatch(dst, dict []byte, o, offset, length int) int {
-	// The match begins in the dictionary, offset-o bytes before its end.
+	// If the match begins in the dictionary, that is offset-o bytes before its end.
 	if offset > o {
 		at := len(dict) - (offset - o)
 		if at < 0 || length > len(dict)-at {

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	hashBits   = 12 // size of the table of the block
-	dictBits   = 15 // size of the table of the dictionary
-	hashed     = 7  // bytes of the text in a hash
-	minEncoded = 5  // shortest match to write: a shorter one saves too little beside its record of three bytes
-	maxOffset  = 1<<16 - 1
-	skipShift  = 3 // after each 1<<skipShift positions without a match, the search skips one more byte
+	hashBits    = 12 // size of the table of the block
+	dictBits    = 15 // size of the table of the dictionary
+	hashedBytes = 7  // bytes of the text in a hash
+	minEncoded  = 5  // shortest match to write: a shorter one saves too little beside its record of three bytes
+	maxOffset   = 1<<16 - 1
+	skipShift   = 3 // after each 1<<skipShift positions without a match, the search skips one more byte
 	// margin is how many bytes beyond its ends the text may be read.
 	margin = 32
 	// prime is the multiplier of the hash. Only the upper bits of the product count.
@@ -25,13 +25,13 @@ const (
 // same output.
 //
 // Most of its time goes into branches that cannot be predicted, at each match and right after it.
-// The later such a branch is decided, the more it costs. So the tables have 16 more bits of the
+// The later the processor decides such a branch, the more it costs. So the tables have 16 more bits of the
 // hash, which tell whether a position is worth looking at before its text is read. Block and
 // dictionary lie in one text, and choosing between them needs no branch. Neither do lengths up to
 // 16, nor up to eight matching bytes before the found position.
 type Encoder struct {
-	dict int // length of the dictionary in bytes
-	out  writer
+	dictLen int // of the dictionary in bytes
+	out     writer
 
 	text   []byte                 // a margin, the dictionary, the block, a margin
 	inDict *[1 << dictBits]uint32 // by hash: the last position in the dictionary, in the low 16 bits; above it extraHashBits
@@ -52,7 +52,7 @@ func NewEncoder(dict []byte) *Encoder {
 	return e
 }
 
-// setDict sets the dictionary and clears all that an earlier use has left.
+// setDict sets the dictionary and clears the state of an earlier use.
 func (e *Encoder) setDict(dict []byte) {
 	dict = dict[:min(len(dict), MaxDict)]
 
@@ -62,7 +62,7 @@ func (e *Encoder) setDict(dict []byte) {
 	}
 
 	size := margin + len(dict) + MaxBlock + margin
-	e.dict, e.text = len(dict), slices.Grow(e.text[:0], size)[:size]
+	e.dictLen, e.text = len(dict), slices.Grow(e.text[:0], size)[:size]
 	clear(e.text)
 	clear(e.inDict[:])
 	copy(e.text[margin:], dict)
@@ -75,10 +75,10 @@ func (e *Encoder) setDict(dict []byte) {
 }
 
 // hash returns the hash of the first seven bytes of eight.
-func hash(x uint64) uint64 { return x << (64 - 8*hashed) * prime }
+func hash(x uint64) uint64 { return x << (64 - 8*hashedBytes) * prime }
 
-// extraHashBits returns the 16 bits of a hash that a table stores above a position. If they differ,
-// the text at that position differs, so that it need not be read.
+// extraHashBits returns the 16 bits of a hash that a table stores above a position. If they
+// differ from those of the current text, so does the text at that position: it need not be read.
 func extraHashBits(h uint64) uint32 { return uint32(h>>16) & 0xffff0000 }
 
 // Encode appends the compressed form of src (at most MaxBlock bytes) to dst.
@@ -88,12 +88,12 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 	}
 
 	e.out.reset()
-	// An empty slot of a table has position 0, which is as good a guess as any other. Before each
-	// step
+	// An empty slot of a table means position 0, which the search compares like any other. Before
+	// each round of the loop:
 	//
 	//	text[start:anchor] is in sequences, text[anchor:i] will be literals
 	clear(e.table[:])
-	start, end := e.dict, e.dict+len(src)
+	start, end := e.dictLen, e.dictLen+len(src)
 	copy(e.text[margin+start:], src)
 	text := unsafe.Pointer(&e.text[margin])
 	i, anchor, misses := max(start, 1), start, 0
@@ -128,7 +128,7 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 
 		i += length
 		anchor = i
-		if i+8 <= end { // so that the next match can begin inside this one
+		if i+8 <= end { // so that later matches can begin inside this one
 			h := hash(load64(text, i-2))
 			e.table[h>>(64-hashBits)] = uint32(i-2) | extraHashBits(h)
 		}
@@ -136,13 +136,13 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 	return e.out.appendBlock(dst, e.text[margin+anchor:margin+end])
 }
 
-// matchLength returns how many bytes from i and from at are equal, up to end. A match that begins
-// in the dictionary ends there.
+// matchLength returns how many bytes from i on equal those from at on. It stops at end and, if at is
+// in the dictionary, at the end of the dictionary.
 func (e *Encoder) matchLength(text unsafe.Pointer, i, at, end int) int {
-	// If at is in the block, dict-at is 0 or less, and the second line makes it large.
-	room := e.dict - at
-	room += int(uint64(room-1)>>63) << 20
-	room = min(room, end-i)
+	// If at is in the block, dictLen-at is 0 or less, and the second line makes it large.
+	limit := e.dictLen - at
+	limit += int(uint64(limit-1)>>63) << 20
+	limit = min(limit, end-i)
 
 	// Compare the first sixteen bytes without a branch: most matches end there.
 	x, y := load64(text, i)^load64(text, at), load64(text, i+8)^load64(text, at+8)
@@ -153,7 +153,7 @@ func (e *Encoder) matchLength(text unsafe.Pointer, i, at, end int) int {
 	}
 
 	if length == 16 {
-		for length < room {
+		for length < limit {
 			if x = load64(text, i+length) ^ load64(text, at+length); x != 0 {
 				length += bits.TrailingZeros64(x) >> 3
 				break
@@ -161,15 +161,15 @@ func (e *Encoder) matchLength(text unsafe.Pointer, i, at, end int) int {
 			length += 8
 		}
 	}
-	return min(length, room)
+	return min(length, limit)
 }
 
 // matchLengthBefore returns how many bytes before i equal those before at, at most 8. It does not
 // go back beyond anchor, nor from the block into the dictionary.
 func (e *Encoder) matchLengthBefore(text unsafe.Pointer, i, at, anchor int) int {
 	before := at
-	if at >= e.dict {
-		before = at - e.dict
+	if at >= e.dictLen {
+		before = at - e.dictLen
 	}
 	equal := bits.LeadingZeros64(load64(text, i-8)^load64(text, at-8)) >> 3
 	return min(equal, i-anchor, before)

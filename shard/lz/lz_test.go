@@ -89,7 +89,7 @@ func FuzzDecode_returnsTheEncodedText(f *testing.F) {
 func checkDamaged(t *testing.T, block, dict []byte, n int) {
 	t.Helper()
 	want := make([]byte, n)
-	wantErr := decode(want, block, dict, false)
+	wantErr := decode(want, block, dict, !useFastCode)
 	room := func(b []byte, n int) []byte {
 		return append(append(make([]byte, 0, len(b)+n), b...), bytes.Repeat([]byte{0xdd}, n)...)[: len(b) : len(b)+n]
 	}

@@ -10,13 +10,13 @@ import (
 const (
 	trainBits = 20 // size of the table of counts
 	trainStep = 64 // bytes added to the dictionary at once
-	gram      = 8  // a gram is so many bytes in a row
-	rare      = 3  // a gram in at most so many samples counts as 0
+	gramBytes = 8  // length of a gram, which is a run of bytes
+	maxRare   = 3  // a gram in at most this many samples counts as 0
 )
 
-// Train makes a dictionary of at most size bytes from samples. From each part of the samples it
-// takes the stretch whose grams are in the most samples and not yet in the dictionary. The best
-// stretches come last. Equal samples give equal dictionaries.
+// Train makes a dictionary of at most size bytes from samples. It divides the samples into parts.
+// From each part it takes the stretch whose grams are in the most samples and not yet in the
+// dictionary. The best stretches come last. Equal samples give equal dictionaries.
 func Train(samples [][]byte, size int) []byte {
 	counts := countGrams(samples)
 
@@ -40,8 +40,8 @@ func Train(samples [][]byte, size int) []byte {
 			continue
 		}
 
-		// A gram that was taken has no value a second time.
-		for i := 0; i+gram <= trainStep; i++ {
+		// A gram that is in the dictionary already counts as 0.
+		for i := 0; i+gramBytes <= trainStep; i++ {
 			counts[trainHash(best.text[i:])] = 0
 		}
 		found = append(found, best)
@@ -64,7 +64,7 @@ func trainHash(b []byte) uint32 {
 func countGrams(samples [][]byte) []uint16 {
 	counts, last := make([]uint16, 1<<trainBits), make([]uint16, 1<<trainBits)
 	for n, text := range samples[:min(len(samples), 1<<16-1)] {
-		for i := 0; i+gram <= len(text); i++ {
+		for i := 0; i+gramBytes <= len(text); i++ {
 			if h := trainHash(text[i:]); last[h] != uint16(n+1) {
 				last[h] = uint16(n + 1)
 				counts[h]++
@@ -75,22 +75,23 @@ func countGrams(samples [][]byte) []uint16 {
 }
 
 // bestStretch returns where the trainStep bytes with the highest score begin. The score is the sum
-// of the counts of the grams in them that are not rare. It moves a window of that size over the text.
+// of the counts of the grams in them that are not rare. bestStretch moves a window of that
+// size over the text.
 func bestStretch(text []byte, counts []uint16) (at, score int) {
-	worth := func(i int) int {
-		if c := int(counts[trainHash(text[i:])]); c > rare {
+	gramScore := func(i int) int {
+		if c := int(counts[trainHash(text[i:])]); c > maxRare {
 			return c
 		}
 		return 0
 	}
 
 	// Each gram of a stretch begins one byte after the one before.
-	const grams = trainStep - gram + 1
+	const grams = trainStep - gramBytes + 1
 	sum := 0
-	for i := 0; i+gram <= len(text); i++ {
-		sum += worth(i)
+	for i := 0; i+gramBytes <= len(text); i++ {
+		sum += gramScore(i)
 		if i >= grams {
-			sum -= worth(i - grams)
+			sum -= gramScore(i - grams)
 		}
 		if i >= grams-1 && sum > score {
 			at, score = i-grams+1, sum

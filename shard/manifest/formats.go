@@ -7,11 +7,11 @@ type format struct {
 	files string // matches the end of a path, from the start of a name
 	read  func(text []byte) ([]Use, error)
 
-	path *regexp.Regexp
+	path *regexp.Regexp // compiled from files
 }
 
-// formats has a row for each kind of file. To add one, add a row, and a file of it to testdata.
-var formats = compiled([]format{
+// formats has a row for each kind of file. To add one, add a row, and an example file to testdata.
+var formats = compileFormats([]format{
 	// Go.
 	{files: `go\.mod`, read: readGoMod},
 
@@ -91,8 +91,8 @@ var formats = compiled([]format{
 	{files: `\.pre-commit-config\.ya?ml`, read: readPlaces(parseYAML, place{in: "repos/*", name: "repo", version: "rev", kind: Dev})},
 })
 
-// compiled compiles the expressions of rows.
-func compiled(rows []format) []format {
+// compileFormats compiles the expressions for paths.
+func compileFormats(rows []format) []format {
 	for i := range rows {
 		rows[i].path = regexp.MustCompile(pathExpr(rows[i].files))
 	}

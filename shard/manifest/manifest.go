@@ -12,19 +12,19 @@ import (
 // Use is one library that a file names.
 type Use struct {
 	Name    string
-	Version string // as it is written; "" where the file does not say
-	Kind    string // "" for what the product needs as it runs
+	Version string // as it is written; "" if the file has none
+	Kind    string // "" for a library that the program needs when it runs
 	Line    int    // from 1
 }
 
-// The kinds of uses that the formats share. A file may have others, as a scope of Maven.
+// The kinds of uses that the formats share. A file may have others, such as a scope of Maven.
 const (
 	Dev    = "dev"
 	Peer   = "peer"
-	Locked = "locked" // of a lock file: what was chosen
+	Locked = "locked" // of a lock file: the chosen version
 )
 
-// maxDepth is how deeply brackets may be nested: the libraries that parse recurse.
+// maxDepth is how deeply brackets may be nested: the parsers are recursive.
 const maxDepth = 500
 
 // Known reports whether the name of a file is that of a format.
@@ -32,8 +32,8 @@ func Known(path string) bool { return formatOf(path) != nil }
 
 // Read lists the uses in a file by line. The path decides its format, which must be known.
 func Read(path string, text []byte) (uses []Use, err error) {
-	// Anybody writes these files. If one makes a parser panic, the caller must still read the
-	// others.
+	// Anybody may write these files. If one makes a parser panic, the caller must still be able to
+	// read the others.
 	defer func() {
 		if p := recover(); p != nil {
 			uses, err = nil, fmt.Errorf("it cannot be parsed: %v", p)
@@ -93,8 +93,8 @@ func formatOf(path string) *format {
 }
 
 // Mention returns an expression that matches all ways in which files may write the name of a
-// library. Python takes dashes, dots and underscores for the same, and Maven names are written in
-// two parts.
+// library. Dashes, dots and underscores are the same in Python, and Maven names are written in two
+// parts.
 func Mention(name string) string {
 	expr := separators.ReplaceAllString(regexp.QuoteMeta(strings.Trim(name, "/:")), `[-_.]`)
 	expr = notInNames.ReplaceAllString(expr, ".")
@@ -110,10 +110,11 @@ var (
 	notInNames = regexp.MustCompile(`["\s]`)
 )
 
-// Match is how a name fits the name of a library.
+// Match says how well an asked name fits the name of a library.
 type Match int
 
-// The values of Match. Part means the first or last parts of a name, as acme is of acme/store.
+// The values of Match. Part means that the asked name is the first or last part of the name,
+// such as acme of acme/store.
 const (
 	None Match = iota
 	Part
@@ -122,7 +123,7 @@ const (
 
 // Fits compares the name that a user asks about with a name in a file.
 func Fits(asked, name string) Match {
-	asked, name = normalized(asked), normalized(name)
+	asked, name = normalizeName(asked), normalizeName(name)
 	switch {
 	case asked == name, majorVersion.ReplaceAllString(name, "") == asked:
 		return Exact
@@ -135,8 +136,8 @@ func Fits(asked, name string) Match {
 // majorVersion matches the major version at the end of the path of a Go module.
 var majorVersion = regexp.MustCompile(`/v\d+$`)
 
-// normalized returns a name in the form in which names are compared.
-func normalized(name string) string {
+// normalizeName returns the form of a name that Fits compares.
+func normalizeName(name string) string {
 	name = strings.Trim(strings.ToLower(name), "/:")
 	return strings.NewReplacer("_", "-", ".", "-", ":", "/").Replace(name)
 }

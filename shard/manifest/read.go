@@ -40,13 +40,13 @@ func readByExpr(kind, expr string) func([]byte) ([]Use, error) {
 }
 
 // place describes where uses of libraries are in a tree: keys separated by /, with * for any key.
-// The keys name, version and scope below it have those values. Without them, the key at the place
-// is the name and its value the version; an element of a list is a name.
+// name, version and scope are the keys below it that have these values. If one is "", the key at the
+// place is the name and its value is the version; an element of a list is a name.
 type place struct {
 	in, name, version, scope string
 
 	kind  string     // the kind of uses without a scope
-	split func(*Use) // moves what is no name out of the name; nil if names are plain
+	split func(*Use) // removes from the name what is not part of it; nil if there is nothing to remove
 }
 
 // readPlaces returns a function that parses a text into a tree, and reads the uses of libraries at
@@ -99,8 +99,8 @@ func parsePom(text []byte) (*node, error) {
 	}
 	pairs := []string{} // each property as it is used, and its value
 	root.eachAt("project/properties/*", func(p *node) { pairs = append(pairs, "${"+p.key+"}", p.value) })
-	for _, of := range []string{"groupId", "artifactId", "version"} {
-		pairs = append(pairs, "${project."+of+"}", cmp.Or(root.text("project/"+of), root.text("project/parent/"+of)))
+	for _, key := range []string{"groupId", "artifactId", "version"} {
+		pairs = append(pairs, "${project."+key+"}", cmp.Or(root.valueAt("project/"+key), root.valueAt("project/parent/"+key)))
 	}
 	properties := strings.NewReplacer(pairs...)
 
@@ -112,11 +112,11 @@ func parsePom(text []byte) (*node, error) {
 			kinds := map[string]string{"dependency": dependencyKind, "plugin": "plugin", "extension": "plugin", "parent": "parent"}
 			kind, isUse := kinds[c.key]
 			if artifact := c.find("artifactId"); isUse && artifact != nil {
-				group := cmp.Or(c.text("groupId"), "org.apache.maven.plugins")
-				out.add(&node{key: "use", line: c.line, children: []*node{
+				group := cmp.Or(c.valueAt("groupId"), "org.apache.maven.plugins")
+				out.addChild(&node{key: "use", line: c.line, children: []*node{
 					{key: "name", value: properties.Replace(group + ":" + artifact.value), line: artifact.line},
-					{key: "version", value: properties.Replace(c.text("version"))},
-					{key: "scope", value: cmp.Or(c.text("scope"), kind)},
+					{key: "version", value: properties.Replace(c.valueAt("version"))},
+					{key: "scope", value: cmp.Or(c.valueAt("scope"), kind)},
 				}})
 			}
 			if c.key == "dependencyManagement" {
@@ -130,8 +130,8 @@ func parsePom(text []byte) (*node, error) {
 	return out, nil
 }
 
-// parseCatalog parses a version catalog of Gradle. It brings the three ways to write a library or a
-// plugin into one: the children module or id, and version.
+// parseCatalog parses a version catalog of Gradle. A library or a plugin can be written in three
+// ways. parseCatalog turns each of them into the children module or id, and version.
 func parseCatalog(text []byte) (*node, error) {
 	root, err := parseTOML(text)
 	if err != nil {
@@ -141,18 +141,18 @@ func parseCatalog(text []byte) (*node, error) {
 		// version.ref names a version of the table versions.
 		if ref := n.find("version/ref"); ref != nil {
 			found := cmp.Or(root.find("versions/"+ref.value), &node{})
-			n.find("version").value = cmp.Or(found.value, found.text("strictly"), found.text("require"), found.text("prefer"))
+			n.find("version").value = cmp.Or(found.value, found.valueAt("strictly"), found.valueAt("require"), found.valueAt("prefer"))
 		}
 		if group, name := n.find("group"), n.find("name"); group != nil && name != nil {
-			n.add(&node{key: "module", value: group.value + ":" + name.value, line: n.line})
+			n.addChild(&node{key: "module", value: group.value + ":" + name.value, line: n.line})
 		}
 		// The value may be a string "group:name:version" or "id:version".
 		if parts := strings.SplitN(n.value, ":", 3); len(parts) > 1 {
 			version := parts[len(parts)-1]
 			name := strings.TrimSuffix(n.value, ":"+version)
-			n.add(&node{key: "module", value: name, line: n.line})
-			n.add(&node{key: "id", value: name, line: n.line})
-			n.add(&node{key: "version", value: version, line: n.line})
+			n.addChild(&node{key: "module", value: name, line: n.line})
+			n.addChild(&node{key: "id", value: name, line: n.line})
+			n.addChild(&node{key: "version", value: version, line: n.line})
 		}
 	}
 	root.eachAt("libraries/*", normalize)
@@ -164,7 +164,7 @@ func parseCatalog(text []byte) (*node, error) {
 func readGoMod(text []byte) (uses []Use, err error) {
 	f, err := modfile.Parse("go.mod", text, nil)
 	if err != nil {
-		// A newer Go may have statements that this one does not know.
+		// A go.mod for a newer version of Go may have statements that this version does not know.
 		if f, err = modfile.ParseLax("go.mod", text, nil); err != nil {
 			return nil, err
 		}
@@ -191,7 +191,7 @@ var gradleUses = []func([]byte) ([]Use, error){
 // readGradle reads a build script of Gradle, first the libraries and then the plugins.
 func readGradle(text []byte) (uses []Use, _ error) {
 	for _, read := range gradleUses {
-		more, _ := read(text)
+		more, _ := read(text) // never fails
 		uses = append(uses, more...)
 	}
 	return uses, nil
@@ -202,7 +202,7 @@ var (
 	dockerStage = regexp.MustCompile(`(?mi)^[ \t]*FROM[ \t][^\n]*[ \t]AS[ \t]+(\S+)`)
 )
 
-// readDockerfile reads the images of a Dockerfile, without those that are a stage of the same file.
+// readDockerfile reads the images of a Dockerfile, without those that are stages of the same file.
 func readDockerfile(text []byte) ([]Use, error) {
 	stages := []string{"scratch"}
 	for _, m := range dockerStage.FindAllSubmatch(text, -1) {
@@ -214,7 +214,7 @@ func readDockerfile(text []byte) ([]Use, error) {
 
 var requirement = regexp.MustCompile(`^([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*(?:@\s*)?(.*)$`)
 
-// splitRequirement splits the name of a use that is a requirement of Python, as
+// splitRequirement splits the name of a use that is a requirement of Python, such as
 // requests[socks]>=2.8; python_version < "3".
 func splitRequirement(u *Use) {
 	text, _, _ := strings.Cut(u.Name, ";")
@@ -224,7 +224,7 @@ func splitRequirement(u *Use) {
 	}
 }
 
-// splitConda splits a name as numpy=1.26 or conda-forge::numpy>=1 into the name and the version.
+// splitConda splits a name such as numpy=1.26 or conda-forge::numpy>=1 into the name and the version.
 func splitConda(u *Use) {
 	_, name, ok := strings.Cut(u.Name, "::")
 	if !ok {
@@ -236,7 +236,7 @@ func splitConda(u *Use) {
 	u.Name = name
 }
 
-// splitAtSign splits a name as zod@3.2.1, /@trpc/server@10.0.0(react@18.0.0) or the older
+// splitAtSign splits a name such as zod@3.2.1, /@trpc/server@10.0.0(react@18.0.0) or the older
 // /zod/3.2.1 into the name and the version. Without a version there is no name.
 func splitAtSign(u *Use) {
 	name, _, _ := strings.Cut(strings.TrimPrefix(u.Name, "/"), "(")
@@ -254,6 +254,6 @@ func cutNodeModules(u *Use) {
 	if i := strings.LastIndex(u.Name, "node_modules/"); i >= 0 {
 		u.Name = u.Name[i+len("node_modules/"):]
 	} else {
-		u.Name = "" // a part of the product itself
+		u.Name = "" // a package of the project itself
 	}
 }

@@ -14,18 +14,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// node is a value in a file: a scalar, or one with children. The elements of a list have
-// no key.
+// node is a value in a file: a scalar, or one with children. The elements of a list have no key.
 type node struct {
 	key, value string
 	line       int
 	children   []*node
 
-	tables map[string]*node // of TOML, by key: a file may have very many
+	tables map[string]*node // for TOML: the children by key, because a file may have very many
 }
 
-// add adds a child and returns it.
-func (n *node) add(child *node) *node {
+// addChild adds a child and returns it.
+func (n *node) addChild(child *node) *node {
 	n.children = append(n.children, child)
 	return child
 }
@@ -38,15 +37,15 @@ func (n *node) find(path string) (found *node) {
 	return found
 }
 
-// text returns the value at a path; "" if there is none.
-func (n *node) text(path string) string {
+// valueAt returns the value at a path; "" if there is none.
+func (n *node) valueAt(path string) string {
 	if c := n.find(path); c != nil {
 		return c.value
 	}
 	return ""
 }
 
-// eachAt calls fn for the nodes at a path of keys with / between, of which * is any.
+// eachAt calls fn for the nodes at a path of keys separated by /. The key * stands for any key.
 func (n *node) eachAt(path string, fn func(*node)) {
 	key, rest, more := strings.Cut(path, "/")
 	for _, c := range n.children {
@@ -60,11 +59,11 @@ func (n *node) eachAt(path string, fn func(*node)) {
 	}
 }
 
-// lines are the offsets of the newlines in a text.
-type lines []int
+// lineOffsets are the offsets of the newlines in a text.
+type lineOffsets []int
 
-// lineEnds returns the lines of a text.
-func lineEnds(text []byte) (ends lines) {
+// lineEnds returns the offsets of the newlines in a text.
+func lineEnds(text []byte) (ends lineOffsets) {
 	for i, c := range text {
 		if c == '\n' {
 			ends = append(ends, i)
@@ -74,7 +73,7 @@ func lineEnds(text []byte) (ends lines) {
 }
 
 // lineOf returns the number of the line of an offset, from 1.
-func (l lines) lineOf(offset int) int { return sort.SearchInts(l, offset) + 1 }
+func (l lineOffsets) lineOf(offset int) int { return sort.SearchInts(l, offset) + 1 }
 
 // parseJSON reads JSON, in which comments and commas at the end are allowed.
 func parseJSON(text []byte) (*node, error) {
@@ -86,8 +85,8 @@ func parseJSON(text []byte) (*node, error) {
 }
 
 // jsonNode converts a JSON value to a node.
-func jsonNode(key string, v hujson.Value, at lines) *node {
-	n := &node{key: key, line: at.lineOf(v.StartOffset)}
+func jsonNode(key string, v hujson.Value, ends lineOffsets) *node {
+	n := &node{key: key, line: ends.lineOf(v.StartOffset)}
 	switch v := v.Value.(type) {
 	case hujson.Literal:
 		if n.value = string(v); v.Kind() == '"' {
@@ -95,12 +94,12 @@ func jsonNode(key string, v hujson.Value, at lines) *node {
 		}
 	case *hujson.Object:
 		for _, m := range v.Members {
-			c := n.add(jsonNode(m.Name.Value.(hujson.Literal).String(), m.Value, at))
-			c.line = at.lineOf(m.Name.StartOffset)
+			c := n.addChild(jsonNode(m.Name.Value.(hujson.Literal).String(), m.Value, ends))
+			c.line = ends.lineOf(m.Name.StartOffset)
 		}
 	case *hujson.Array:
 		for _, e := range v.Elements {
-			n.add(jsonNode("", e, at))
+			n.addChild(jsonNode("", e, ends))
 		}
 	}
 	return n
@@ -131,11 +130,11 @@ func yamlNode(key string, y *yaml.Node) *node {
 	}
 	for i := 0; i < len(y.Content); i++ {
 		if y.Kind == yaml.MappingNode {
-			c := n.add(yamlNode(y.Content[i].Value, y.Content[i+1]))
+			c := n.addChild(yamlNode(y.Content[i].Value, y.Content[i+1]))
 			c.line = y.Content[i].Line
 			i++
 		} else {
-			n.add(yamlNode("", y.Content[i]))
+			n.addChild(yamlNode("", y.Content[i]))
 		}
 	}
 	return n
@@ -144,33 +143,33 @@ func yamlNode(key string, y *yaml.Node) *node {
 // parseTOML parses TOML.
 func parseTOML(text []byte) (*node, error) {
 	root := &node{}
-	table, at := root, lineEnds(text)
+	table, ends := root, lineEnds(text)
 	var p unstable.Parser
 	for p.Reset(text); p.NextExpression(); {
 		e := p.Expression()
 		switch e.Kind {
 		case unstable.Table, unstable.ArrayTable:
-			table = tomlKey(root, e.Key(), at)
+			table = tomlKey(root, e.Key(), ends)
 			if e.Kind == unstable.ArrayTable {
-				table = table.add(&node{line: table.line})
+				table = table.addChild(&node{line: table.line})
 			}
 		case unstable.KeyValue:
-			tomlValue(tomlKey(table, e.Key(), at), e.Value(), at)
+			tomlValue(tomlKey(table, e.Key(), ends), e.Value(), ends)
 		}
 	}
 	return root, p.Error()
 }
 
 // tomlKey returns the node of a dotted key below a table. For a list of tables it uses the last.
-func tomlKey(n *node, key unstable.Iterator, at lines) *node {
+func tomlKey(n *node, key unstable.Iterator, ends lineOffsets) *node {
 	for key.Next() {
 		if last := len(n.children) - 1; last >= 0 && n.children[last].key == "" {
 			n = n.children[last]
 		}
-		name, line := string(key.Node().Data), at.lineOf(int(key.Node().Raw.Offset))
+		name, line := string(key.Node().Data), ends.lineOf(int(key.Node().Raw.Offset))
 		c := n.tables[name]
 		if c == nil {
-			c = n.add(&node{key: name, line: line})
+			c = n.addChild(&node{key: name, line: line})
 			if n.tables == nil {
 				n.tables = map[string]*node{}
 			}
@@ -182,18 +181,18 @@ func tomlKey(n *node, key unstable.Iterator, at lines) *node {
 }
 
 // tomlValue sets a node to a TOML value.
-func tomlValue(n *node, v *unstable.Node, at lines) {
+func tomlValue(n *node, v *unstable.Node, ends lineOffsets) {
 	for it := v.Children(); it.Next(); {
 		c := it.Node()
 		switch {
 		case v.Kind == unstable.Array && c.Kind != unstable.Comment:
-			e := n.add(&node{line: n.line})
+			e := n.addChild(&node{line: n.line})
 			if c.Raw.Length > 0 {
-				e.line = at.lineOf(int(c.Raw.Offset))
+				e.line = ends.lineOf(int(c.Raw.Offset))
 			}
-			tomlValue(e, c, at)
+			tomlValue(e, c, ends)
 		case v.Kind == unstable.InlineTable:
-			tomlValue(tomlKey(n, c.Key(), at), c.Value(), at)
+			tomlValue(tomlKey(n, c.Key(), ends), c.Value(), ends)
 		}
 	}
 	if v.Kind != unstable.Array && v.Kind != unstable.InlineTable {
@@ -220,9 +219,9 @@ func parseXML(text []byte) (*node, error) {
 		top := stack[len(stack)-1]
 		switch t := token.(type) {
 		case xml.StartElement:
-			e := top.add(&node{key: t.Name.Local, line: line})
+			e := top.addChild(&node{key: t.Name.Local, line: line})
 			for _, a := range t.Attr {
-				e.add(&node{key: a.Name.Local, value: a.Value, line: line})
+				e.addChild(&node{key: a.Name.Local, value: a.Value, line: line})
 			}
 			stack = append(stack, e)
 		case xml.EndElement:

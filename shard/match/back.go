@@ -15,8 +15,8 @@ func (m *machine) stepBack(s, n *state, b byte) {
 	k := int(s.npend)
 	threads := s.threads
 	if k > 0 {
-		var done bool
-		if threads, done = m.stepPending(s, n, b); done {
+		var readAll bool
+		if threads, readAll = m.stepPending(s, n, b); readAll {
 			return
 		}
 	}
@@ -41,10 +41,10 @@ func (m *machine) stepBack(s, n *state, b byte) {
 	}
 }
 
-// stepPending reads b in a state s with pending continuation bytes. If done, n is the state after
-// b. Otherwise the pending bytes are not UTF-8: stepPending has read them as broken bytes, and the
-// caller must read b with the returned threads.
-func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool) {
+// stepPending reads b in a state s with pending continuation bytes. If readAll is true, n is the
+// state after b. Otherwise the pending bytes are not UTF-8: stepPending has read them as broken
+// bytes, and the caller must read b with the returned threads.
+func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, readAll bool) {
 	k := int(s.npend)
 
 	// One more continuation byte comes: at most three may wait for a lead byte.
@@ -77,8 +77,8 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 	threads = s.threads
 
 	// Pending bytes that are not part of the rune are broken. The rune precedes them.
-	if rest := k + 1 - size; rest > 0 {
-		threads = m.resolveBetween(m.stepBrokenFirst(s, n, rest), n, k-rest, true)
+	if broken := k + 1 - size; broken > 0 {
+		threads = m.resolveBetween(m.stepBrokenFirst(s, n, broken), n, k-broken, true)
 	}
 	threads = m.decideWaiting(n, threads, r, size-1)
 	n.threads = m.stepRune(threads, r, m.b[:0])
@@ -111,7 +111,8 @@ func (m *machine) stepBrokenFirst(s, n *state, count int) []uint32 {
 }
 
 // resolveBetween decides assertions, as resolve does, between two broken bytes or a broken byte and
-// a rune. left is the number of pending bytes that are still to be read. open is as in resolve.
+// a rune, and sets n.delta if a match ends there. left is the number of pending bytes that the
+// machine has not read yet. open is as in resolve.
 func (m *machine) resolveBetween(threads []uint32, n *state, left int, open bool) []uint32 {
 	before := n.delta
 	n.delta = noMatch

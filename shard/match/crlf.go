@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Lines may end in "\r\n". For a pattern that reads line ends, such a text is searched as if its
-// lines ended in "\n", and offsets are moved back afterwards:
+// Lines may end in "\r\n". For a pattern that reads line ends, a Matcher searches such a text as if
+// its lines ended in "\n", and converts the offsets afterwards:
 //
-//	the text        a \r \n b
-//	as it is read   a \n b       `a$` is at [0, 1), `a\nb` at [0, 3), in the text [0, 4)
+//	text         a \r \n b       `a$` is at [0, 1)   `a\nb` at [0, 4)
+//	searched     a \n b                   [0, 1)            [0, 3)
 //
 // A pattern that names "\r" itself, such as `\r\n` or `\r$`, searches the bytes as they are.
 
@@ -30,7 +30,7 @@ func mayReadLineEnd(re *syntax.Regexp) bool {
 	return slices.ContainsFunc(re.Sub, mayReadLineEnd)
 }
 
-// requiresReturn reports whether an expression requires a "\r". An optional one, as in `\r?\n`, is
+// requiresReturn reports whether an expression requires a "\r". An optional "\r", as in `\r?\n`, is
 // only a way to write a line break.
 func requiresReturn(re *syntax.Regexp) bool {
 	switch {
@@ -61,9 +61,9 @@ func appendUnix(dst, text []byte) []byte {
 
 // origin converts offsets without "\r" back into offsets in a text with "\r\n".
 type origin struct {
-	text []byte
-	next int // offset of the next "\r\n"; the end of the text if there is none
-	past int // number of "\r\n" before next
+	text   []byte
+	next   int // offset of the next "\r\n"; the end of the text if there is none
+	before int // number of "\r\n" before next
 }
 
 // newOrigin returns an origin for a text, at offset 0.
@@ -85,11 +85,11 @@ func (o *origin) findCRLF(from int) int {
 // toText converts an offset without "\r" into one in the text. The end of a line becomes the offset
 // of its "\r". Offsets must ascend from call to call.
 func (o *origin) toText(at int) int {
-	for o.next < len(o.text) && o.next-o.past < at {
-		o.past++
+	for o.next < len(o.text) && o.next-o.before < at {
+		o.before++
 		o.next = o.findCRLF(o.next + 1)
 	}
-	return at + o.past
+	return at + o.before
 }
 
 // unixOffset returns the offset without "\r" for an offset in a text.

@@ -7,6 +7,8 @@ const (
 	priceLook   = 120  // to run the automaton over the line of a candidate
 	priceOne    = 0.04 // to search one byte of text for one string
 	priceTriple = 0.07 // to search one byte of text for several strings
+	priceBest   = 0.24 // no program takes less for one byte of text
+	priceMost   = 3    // the automaton alone takes less for one byte of text
 )
 
 // estimatePrice estimates the cost of a need for each byte of text: finding candidates and checking
@@ -73,8 +75,8 @@ func chooseFilter(p *plan) *filter {
 	re := p.re.Simplify()
 	n, price := needOf(re)
 
-	// No program can be cheaper than this.
-	if n != nil && price < priceOne+0.2 {
+	// No program can be cheaper than priceBest.
+	if n != nil && price < priceBest {
 		return newFilter(n, p)
 	}
 
@@ -82,7 +84,7 @@ func chooseFilter(p *plan) *filter {
 		return &filter{need: need{before: -1}, program: prog, lines: !p.crosses, alphabet: alphabet(re)}
 	}
 
-	if n == nil || price > 3 {
+	if n == nil || price > priceMost {
 		return nil
 	}
 	return newFilter(n, p)
@@ -131,8 +133,8 @@ func (f *filter) reach() int {
 	return f.at + 2
 }
 
-// fill sets a bit of c.bits for each candidate in the next blocks of src. Bit k of the result says
-// that block k has one.
+// fill implements finder: it sets a bit of c.bits for each candidate in the next blocks of src. Bit
+// k of the result says that block k has a candidate.
 func (f *filter) fill(c *cursor, src []byte, blocks int, follows bool) uint64 {
 	switch {
 	case f.program != nil:
@@ -153,7 +155,7 @@ func (f *filter) next(c *cursor, from int) int {
 			at = c.next(from + 1)
 		}
 		if at > len(c.text) {
-			return -1 // such a match would contain newlines after the end of the text
+			return -1 // the match would contain the newlines that the cursor adds after the text
 		}
 		return max(-1, at-1)
 	}
@@ -232,8 +234,8 @@ func (f *filter) matchesAt(text []byte, at int) bool {
 	return false
 }
 
-// earliestStart returns an offset from which the automaton must start, at least lo. No match that
-// contains the candidate at, or ends there, starts before it.
+// earliestStart returns the offset at which the automaton must start for the candidate at offset at;
+// at least lo. No match that contains the candidate or ends there starts before that offset.
 func (f *filter) earliestStart(text []byte, lo, at int) int {
 	low := at
 	switch {

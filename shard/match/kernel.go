@@ -6,13 +6,13 @@ import (
 	"math/bits"
 )
 
-// pair is two bytes at a fixed distance. Each is compared under a mask, which is set if a letter
-// matches in either case.
+// pair is two bytes at a fixed distance, b1 and b2. A byte of text matches b1 if it is b1 after or-ing
+// it with f1, which is 0x20 for a letter that matches in either case, else 0. f2 is the same for b2.
 type pair struct{ b1, f1, b2, f2 byte }
 
-// nibbles maps each byte to a set of eight buckets, one bit each: those that lo has for the lower
-// four bits of the byte and hi for the upper four. So it may report too many buckets: with 'a'
-// (0x61) and 'r' (0x72) in a bucket, 'b' (0x62) and 'q' (0x71) seem to be in it too.
+// nibbles maps each byte to a set of eight buckets, one bit each. A byte is in the buckets that both
+// lo has for its lower four bits and hi for its upper four. So it may report too many buckets: with
+// 'a' (0x61) and 'r' (0x72) in a bucket, 'b' (0x62) and 'q' (0x71) seem to be in it too.
 type nibbles struct{ lo, hi [16]byte }
 
 // add puts a byte into a bucket.
@@ -78,7 +78,7 @@ func findPairsPortable(dst *[64]uint64, a, b []byte, blocks int, p *pair) (any u
 	for k := range blocks {
 		first, second := (*[64]byte)(a[64*k:]), (*[64]byte)(b[64*k:])
 
-		// A byte that is zero in w is a hit. Subtracting one sets the highest bit of the lowest such byte.
+		// A byte that is zero in w is a hit. Subtracting one sets the highest bit of the lowest zero byte.
 		var some uint64
 		for i := range 8 {
 			w := (wordAt(first, i) | f1 ^ b1) | (wordAt(second, i) | f2 ^ b2)
@@ -99,8 +99,8 @@ func findPairsPortable(dst *[64]uint64, a, b []byte, blocks int, p *pair) (any u
 	return any
 }
 
-// findExactPairs is findPairsPortable for a first byte that has no other case. Searching for it is
-// fast on most machines, and it is the rarer one.
+// findExactPairs is findPairsPortable for a first byte that has no other case. It searches for that
+// byte, which is the rarer one and which most machines find fast.
 func findExactPairs(dst *[64]uint64, a, b []byte, p *pair) (any uint64) {
 	clear(dst[:len(a)/64])
 	for i := 0; ; i++ {
@@ -115,11 +115,12 @@ func findExactPairs(dst *[64]uint64, a, b []byte, p *pair) (any uint64) {
 	}
 }
 
-// asciiRange is a range of bytes below 0x80, for words. In a byte below 0x80, adding from sets the
-// highest bit if the byte is in the range or after it, and adding after does if it is after it.
+// asciiRange is a range of bytes below 0x80, prepared for words of eight bytes. Adding from to a word
+// sets the highest bit of each byte that is in the range or above it; adding after sets that of each
+// byte above it.
 type asciiRange struct{ from, after uint64 }
 
-// ranges returns the bytes of the set that are below 0x80.
+// ranges appends the ranges of the bytes of the set that are below 0x80.
 func (s *byteSet) ranges(list []asciiRange) []asciiRange {
 	// Bit i of row h says that the set has the byte 16h+i.
 	lo1, lo2 := binary.LittleEndian.Uint64(s.table.lo[:8]), binary.LittleEndian.Uint64(s.table.lo[8:])
@@ -148,7 +149,7 @@ func findSetPortable(dst *[64]uint64, src []byte, blocks int, s *byteSet) (any u
 		block := (*[64]byte)(src[64*k:])
 		var found uint64
 		for i := 0; i < 8; i += 4 {
-			// Four words at once, so that a range is read once for 32 bytes.
+			// Compare four words with each range, so that a range is read once for 32 bytes.
 			w0, w1, w2, w3 := wordAt(block, i), wordAt(block, i+1), wordAt(block, i+2), wordAt(block, i+3)
 			l0, l1, l2, l3 := w0&^tops, w1&^tops, w2&^tops, w3&^tops
 			var in0, in1, in2, in3 uint64
@@ -169,8 +170,8 @@ func findSetPortable(dst *[64]uint64, src []byte, blocks int, s *byteSet) (any u
 	return any
 }
 
-// byByte returns the buckets of each byte.
-func (n *nibbles) byByte() (table [256]byte) {
+// bucketTable returns the buckets of each byte.
+func (n *nibbles) bucketTable() (table [256]byte) {
 	lo1, lo2 := binary.LittleEndian.Uint64(n.lo[:8]), binary.LittleEndian.Uint64(n.lo[8:])
 	for h, buckets := range n.hi {
 		binary.LittleEndian.PutUint64(table[16*h:], lo1&(uint64(buckets)*ones))
@@ -182,7 +183,7 @@ func (n *nibbles) byByte() (table [256]byte) {
 // findTriplesPortable sets bit i of dst[k] if the three bytes from 64k+i on have a common bucket,
 // each in its own table.
 func findTriplesPortable(dst *[64]uint64, src []byte, blocks int, t *[3]nibbles) (any uint64) {
-	t0, t1, t2 := t[0].byByte(), t[1].byByte(), t[2].byByte()
+	t0, t1, t2 := t[0].bucketTable(), t[1].bucketTable(), t[2].bucketTable()
 	for k := range blocks {
 		block := (*[66]byte)(src[64*k:]) // the last two positions read beyond the 64 bytes
 		var found uint64
@@ -225,11 +226,11 @@ type cursor struct {
 	f      finder
 	base   int                   // start of the window
 	end    int                   // end of the window
-	any    uint64                // bit k: bits[k] is not zero
+	any    uint64                // bit k is set if bits[k] is not zero
 	blocks int                   // size of the next window, in blocks of 64 bytes
 	bits   [64]uint64            // candidates of the window
-	regs   [][64]uint64          // for a program
-	carry  []uint64              // for a program
+	regs   [][64]uint64          // for a program: its registers
+	carry  []uint64              // for a program: a carry by slot
 	tail   [64*3 + maxReach]byte // the end of the text with newlines after it
 }
 
@@ -249,8 +250,8 @@ func (c *cursor) next(from int) int {
 				return from + bits.TrailingZeros64(w)
 			}
 
-			if rest := c.any &^ (2<<(at>>6) - 1); rest != 0 {
-				k := bits.TrailingZeros64(rest)
+			if later := c.any &^ (2<<(at>>6) - 1); later != 0 {
+				k := bits.TrailingZeros64(later)
 				return c.base + k<<6 + bits.TrailingZeros64(c.bits[k])
 			}
 
@@ -265,8 +266,8 @@ func (c *cursor) next(from int) int {
 }
 
 // fillWindow finds the candidates of a window that starts at from. The first window has 256 bytes,
-// later ones up to 4 KiB, because many texts are short, and often a match comes early. The last
-// window goes beyond the end of the text, as if newlines followed.
+// because many texts are short, and often a match comes early; later windows have up to 4 KiB. The
+// last window goes beyond the end of the text, as if newlines followed.
 func (c *cursor) fillWindow(from int) {
 	follows := from == c.end
 	c.base = from
@@ -280,7 +281,7 @@ func (c *cursor) fillWindow(from int) {
 		return
 	}
 
-	// Copy the rest of the text and append newlines, because fill reads whole blocks and reach
+	// Copy the text from here on and append newlines, because fill reads whole blocks and reach
 	// bytes after them.
 	n := copy(c.tail[:], c.text[from:])
 	blocks := n>>6 + 1

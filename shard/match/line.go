@@ -5,17 +5,17 @@ import (
 	"regexp"
 )
 
-// nextEmptyMatch returns the next match of a pattern that matches only the empty text: only the
-// first match in each line counts.
+// nextEmptyMatch returns the first match, at from or later, of a pattern that matches only the empty
+// text. Only the first match in each line counts.
 func (m *Matcher) nextEmptyMatch(s *scratch, text []byte, from int) (start, end int, ok bool) {
-	// Read the whole line of from: if an earlier match is in it, that one counts.
+	// Read the whole line of from: a match in it before from makes from no match.
 	line := bytes.LastIndexByte(text[:from], '\n') + 1
 	if m.oneLine {
-		at, err := s.ahead.forward(text, 0, len(text), false, nil)
+		at, err := s.ahead.forward(text, 0, len(text), nil)
 		return at, at, err == nil && at >= from
 	}
 	for line < len(text) {
-		at, err := s.ahead.forward(text, line, len(text), false, nil)
+		at, err := s.ahead.forward(text, line, len(text), nil)
 
 		// After the last newline there is no line.
 		if err != nil || at < 0 || at == len(text) && text[at-1] == '\n' {
@@ -34,11 +34,13 @@ func (m *Matcher) nextEmptyMatch(s *scratch, text []byte, from int) (start, end 
 	return 0, 0, false
 }
 
-// reference is the expression for package regexp, anchored where a search starts. Package regexp
-// cannot start inside a text, so later needs one byte of context in front.
+// reference is the expression for package regexp, anchored where a search starts. first starts at
+// the beginning of the text. Package regexp cannot start inside a text, so later needs one byte of
+// context in front.
 type reference struct{ first, later *regexp.Regexp }
 
-// anchoredEnd returns the end of the match that starts at from. Few patterns ever need it.
+// anchoredEnd returns the end of the match that starts at from, found with package regexp; false if
+// there is none. Few patterns ever need it.
 func (m *Matcher) anchoredEnd(text []byte, from int) (end int, ok bool) {
 	// Compile on first use: only a nullable expression with a match gets here.
 	m.once.Do(func() {

@@ -17,10 +17,10 @@ type elem struct {
 // A literal finds one sequence of bytes. With folding it ignores case.
 //
 // Its core is a run of bytes with a fixed length. The kernel finds the rarest pair of bytes in the
-// core. Then the whole core is compared, and then the rest of the literal on both sides. The rest
-// begins at a letter such as k, which may also be the Kelvin sign of three bytes.
+// core. Then matchAround compares the whole core, and the elems on both sides of it. The core ends
+// at a letter such as k, which may also be the Kelvin sign of three bytes.
 //
-//	"disk" with fold     core "di", right s and k, each with its form beyond ASCII
+//	"disk" with fold     core "di"; right s and k, each with its form beyond ASCII
 type literal struct {
 	core   []byte         // in lower case where fold is set
 	fold   []byte         // or-ed to the text before it is compared with core: 0x20 for a letter
@@ -37,7 +37,7 @@ type literal struct {
 
 	pair   pair
 	o1, o2 int     // offsets of the pair in the core
-	chance float64 // how likely the pair is at a given byte
+	chance float64 // probability that the pair is at a given byte
 }
 
 // word is up to eight bytes of a core: they match if (text | fold) & keep == want.
@@ -66,7 +66,7 @@ func elemsOf(s string, fold bool) []elem {
 }
 
 // foldedElem returns an elem for r in every case. A letter with two cases of one byte each becomes
-// a byte with a fold bit. For others it lists the encodings.
+// a byte with a fold bit. For any other rune it lists the encodings of all cases.
 func foldedElem(r rune) elem {
 	e := elem{alts: [][]byte{[]byte(string(r))}}
 	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
@@ -110,11 +110,11 @@ func newLiteral(elems []elem) *literal {
 }
 
 // choosePair chooses the rarest pair of bytes in the core. A pair is more frequent than the product
-// of the frequencies of its bytes; the factors for that are estimates.
+// of the frequencies of its bytes: by estimate four times for neighbours, else twice.
 func (l *literal) choosePair() {
 	n := min(len(l.core), maxReach)
 
-	// Find the rarest pair (i, j) with i <= j; i = j only for a single byte.
+	// Find the rarest pair (i, j) with i < j. A core of one byte has only the pair (0, 0).
 	l.chance = 2
 	for i := range n {
 		for j := range n {
@@ -166,7 +166,7 @@ func (l *literal) requireWords(o Options) {
 	}
 }
 
-// setScan sets scan, if l has ^ or $. before and after must be set.
+// setScan sets l.scan and l.newlineBefore if l has ^ or $. l.before and l.after must be set.
 func (l *literal) setScan() {
 	// The distance of the newline from the core must be fixed.
 	if len(l.left)+len(l.right) > 0 {
@@ -198,7 +198,7 @@ func (l *literal) reach() int {
 	return max(l.o1, l.o2)
 }
 
-// fill finds the candidates in some blocks, see finder.
+// fill implements finder: it finds the pairs in some blocks.
 func (l *literal) fill(c *cursor, src []byte, blocks int, _ bool) uint64 {
 	if l.scan != nil {
 		l = l.scan
@@ -224,8 +224,8 @@ func (l *literal) next(c *cursor, from int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// matchAround returns the match whose core is at offset at. It returns false if there is none, or
-// if it starts before from.
+// matchAround returns the match whose core is at offset at; false if there is none that starts at
+// from or later.
 func (l *literal) matchAround(text []byte, at, from int) (start, end int, ok bool) {
 	if !l.hasCore(text, at) {
 		return 0, 0, false
@@ -325,8 +325,8 @@ func holds(text []byte, at int, op syntax.EmptyOp) bool {
 	return op&^(clearBefore|clearBehind)&^syntax.EmptyOpContext(before, after) == 0
 }
 
-// literalOf returns re as a literal; nil if it is something else. A literal has assertions only at
-// its ends.
+// literalOf returns re as a literal; nil if it is another expression. A literal has assertions only
+// at its ends.
 func literalOf(re *syntax.Regexp) *literal {
 	var elems []elem
 	var before, after syntax.EmptyOp // assertions
@@ -348,7 +348,7 @@ func literalOf(re *syntax.Regexp) *literal {
 
 		for _, r := range sub.Rune {
 			if r == utf8.RuneError || !utf8.ValidRune(r) {
-				return nil // stands for broken bytes too
+				return nil // it also matches broken bytes
 			}
 		}
 		elems = append(elems, elemsOf(string(sub.Rune), sub.Flags&syntax.FoldCase != 0)...)

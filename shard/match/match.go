@@ -49,7 +49,7 @@ type compiled struct {
 	// automaton of plan. filter, if not nil, finds candidates for the automaton.
 	literal *literal
 	runs    *runs
-	whole   textList
+	texts   textList
 	plan    *plan
 	filter  *filter
 
@@ -79,8 +79,8 @@ func Compile(expr string, o Options) (*Matcher, error) {
 		return nil, ErrTooLong
 	}
 
-	// With folding a literal may have no byte that is the same in every case, such as "ſ". Then an
-	// expression is used.
+	// With folding a literal may have no byte that is the same in every case, such as "ſ". Then
+	// compile it as an expression.
 	if o.Literal && expr != "" {
 		if l := newLiteral(elemsOf(expr, o.Fold)); l != nil {
 			l.requireWords(o)
@@ -122,7 +122,7 @@ func compileTree(re *syntax.Regexp, o Options) (*compiled, error) {
 		return &compiled{runs: r}, nil
 	}
 	if w := textListOf(re); w != nil {
-		return &compiled{whole: w}, nil
+		return &compiled{texts: w}, nil
 	}
 
 	p, err := newPlan(re, o)
@@ -137,12 +137,12 @@ func compileTree(re *syntax.Regexp, o Options) (*compiled, error) {
 	return c, nil
 }
 
-// parse parses an expression. ^ and $ match at lines, and a dot matches no newline.
+// parse parses an expression. ^ and $ match at the ends of lines, and a dot matches no newline.
 func parse(expr string, fold bool) (*syntax.Regexp, error) { return parseFlags(expr, fold, 0) }
 
-// parseFlags parses an expression with additional flags. ^ and $ match at lines.
-func parseFlags(expr string, fold bool, more syntax.Flags) (*syntax.Regexp, error) {
-	flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups | more
+// parseFlags is parse with further flags, which may change what ^, $ and a dot match.
+func parseFlags(expr string, fold bool, further syntax.Flags) (*syntax.Regexp, error) {
+	flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups | further
 	if fold {
 		flags |= syntax.FoldCase
 	}
@@ -184,14 +184,14 @@ func (m *Matcher) Append(dst []Span, text []byte, limit int) []Span {
 
 // AppendUnix is like [Matcher.Append], for a text without "\r".
 func (m *Matcher) AppendUnix(dst []Span, text []byte, limit int) []Span {
-	return m.appendMatches(dst, text, limit, false)
+	const dropCR = false
+	return m.appendMatches(dst, text, limit, dropCR)
 }
 
-// appendMatches does the work of Append. ends says that line ends of "\r\n" must be replaced; see
-// scratch.
-func (m *Matcher) appendMatches(dst []Span, text []byte, limit int, ends bool) []Span {
-	s := m.scratch(text, ends)
-	have := len(dst)
+// appendMatches does the work of Append. dropCR is as in scratch.
+func (m *Matcher) appendMatches(dst []Span, text []byte, limit int, dropCR bool) []Span {
+	s := m.scratch(text, dropCR)
+	before := len(dst)
 
 	// With a negative limit, the loop finds all matches.
 	for from := 0; limit != 0 && from <= len(s.text) && !m.stop.Load(); limit-- {
@@ -207,7 +207,7 @@ func (m *Matcher) appendMatches(dst []Span, text []byte, limit int, ends bool) [
 
 	if len(s.text) < len(text) {
 		o := newOrigin(text)
-		for i := have; i < len(dst); i++ {
+		for i := before; i < len(dst); i++ {
 			dst[i] = Span{o.toText(dst[i].Start), o.toText(dst[i].End)}
 		}
 	}
@@ -252,19 +252,19 @@ func (m *Matcher) Matches(text []byte) bool {
 // searches do not check it. It is for a search whose deadline has passed.
 func (m *Matcher) Stop() { m.stop.Store(true) }
 
-// keepUnix is the size, in bytes, of the largest buffer that goes back to the pool.
-const keepUnix = 4 << 20
+// maxPooledUnix is the size, in bytes, of the largest buffer that release returns to the pool.
+const maxPooledUnix = 4 << 20
 
-// scratch returns working memory for a text. ends says that the text may have line ends of "\r\n";
-// then the text is searched without "\r".
-func (m *Matcher) scratch(text []byte, ends bool) *scratch {
+// scratch returns working memory for a search in a text, from the pool if it has some. If dropCR is
+// set and the text has line ends of "\r\n", the search is in a copy without "\r".
+func (m *Matcher) scratch(text []byte, dropCR bool) *scratch {
 	// Machines from the pool still have the states that they computed for earlier texts.
 	s, ok := m.pool.Get().(*scratch)
 	if !ok {
 		s = &scratch{}
 		if m.plan != nil {
-			s.ahead = newMachine(m.plan, m.plan.prog, false)
-			s.back = newMachine(m.plan, m.plan.back, true)
+			s.ahead = newMachine(m.plan, m.plan.prog, readForward)
+			s.back = newMachine(m.plan, m.plan.back, readBackward)
 		}
 	}
 
@@ -274,7 +274,7 @@ func (m *Matcher) scratch(text []byte, ends bool) *scratch {
 	}
 
 	s.text = text
-	if ends && bytes.Contains(text, crlf) {
+	if dropCR && bytes.Contains(text, crlf) {
 		s.unix = appendUnix(s.unix[:0], text)
 		s.text = s.unix
 	}
@@ -294,7 +294,7 @@ func (m *Matcher) scratch(text []byte, ends bool) *scratch {
 // release returns s to the pool, without the text.
 func (m *Matcher) release(s *scratch) {
 	s.cursor.text, s.text = nil, nil
-	if cap(s.unix) > keepUnix {
+	if cap(s.unix) > maxPooledUnix {
 		s.unix = nil
 	}
 	m.pool.Put(s)
@@ -307,8 +307,8 @@ func (m *Matcher) next(s *scratch, text []byte, from int) (start, end int, ok bo
 		return m.literal.next(&s.cursor, from)
 	case m.runs != nil:
 		return m.runs.next(&s.cursor, from)
-	case m.whole != nil:
-		return m.whole.next(text, from)
+	case m.texts != nil:
+		return m.texts.next(text, from)
 	case m.plan.empty:
 		return m.nextEmptyMatch(s, text, from)
 	}
@@ -329,7 +329,7 @@ func (m *Matcher) nextEnd(s *scratch, text []byte, from int) (lo, end int, ok bo
 	var err error
 	switch {
 	case m.filter == nil:
-		end, err = s.ahead.forward(text, from, len(text), false, nil)
+		end, err = s.ahead.forward(text, from, len(text), nil)
 		lo = from
 	case m.plan.crosses:
 		lo, end, err = m.nextEndAcrossLines(s, text, from)
@@ -351,7 +351,7 @@ func (m *Matcher) nextEndByLines(s *scratch, text []byte, from int) (lo, end int
 		lo := m.filter.earliestStart(text, from, at)
 		limit := s.endOfLine(text, at)
 
-		end, err := s.ahead.forward(text, lo, limit, false, nil)
+		end, err := s.ahead.forward(text, lo, limit, nil)
 		if err != nil || end >= 0 {
 			return lo, end, err
 		}
@@ -384,7 +384,7 @@ func (m *Matcher) nextEndAcrossLines(s *scratch, text []byte, from int) (lo, end
 
 	lo = m.filter.earliestStart(text, from, at)
 	low := lo // no match that contains candidate at starts before low
-	end, err = s.ahead.forward(text, lo, len(text), false, func(i int) int {
+	end, err = s.ahead.forward(text, lo, len(text), func(i int) int {
 		if at < i {
 			if at = m.filter.next(&s.cursor, i); at < 0 {
 				return -1
@@ -411,7 +411,8 @@ func runeStart(text []byte, lo, at int) int {
 	return max(lo, at)
 }
 
-// findStart returns the start of the leftmost match in text[from:], given its end.
+// findStart returns the start of the leftmost match in text[from:], given its end. After Stop it
+// returns an error.
 func (m *Matcher) findStart(s *scratch, text []byte, from, end int) (int, error) {
 	start, err := s.back.backward(text, from, end)
 	if err != nil || !m.plan.nullable {
@@ -429,7 +430,7 @@ func (m *Matcher) findStart(s *scratch, text []byte, from, end int) (int, error)
 	return -1, errStopped
 }
 
-// runeWidth returns the width of the first rune. A broken byte counts as one.
+// runeWidth returns the number of bytes of the first rune of b; 1 for a broken byte or an empty b.
 func runeWidth(b []byte) int {
 	_, n := utf8.DecodeRune(b)
 	return max(n, 1)

@@ -7,7 +7,7 @@ import (
 
 const (
 	maxStrings = 24 // strings of a need
-	maxBytes   = 64 // bytes of a string; the rest is cut off
+	maxBytes   = 64 // bytes of a string; a longer one is cut
 	// maxBefore is the greatest value of need.before; for a greater one it is -1.
 	maxBefore = 1 << 16
 )
@@ -17,8 +17,8 @@ const (
 type need struct {
 	strings [][]elem // none is empty, and no elem has alts
 	before  int      // greatest number of bytes of a match before the string; -1 means no limit
-	lead    bool     // ^ makes the strings begin with the newline before the match
-	trail   bool     // $ makes the strings end with the newline after the match
+	lead    bool     // the strings begin with the newline before the match, because of ^
+	trail   bool     // the strings end with the newline after the match, because of $
 }
 
 // needFinder walks a concatenation from left to right and finds its cheapest need. run has all
@@ -50,7 +50,7 @@ func newNeedFinder() *needFinder {
 
 // add extends the concatenation by re, which follows what was added before.
 func (g *needFinder) add(re *syntax.Regexp) {
-	// These consist of parts.
+	// Groups, concatenations and literals consist of parts.
 	switch re.Op {
 	case syntax.OpCapture:
 		g.add(re.Sub[0])
@@ -82,7 +82,7 @@ func (g *needFinder) add(re *syntax.Regexp) {
 			return
 		}
 
-	// These read nothing.
+	// Assertions read nothing.
 	case syntax.OpBeginLine, syntax.OpEndLine:
 		g.addAnchor(re.Op)
 		return
@@ -125,7 +125,7 @@ func (g *needFinder) addLiteral(re *syntax.Regexp) {
 
 // addAnchor adds a newline for an anchor if that makes the run rarer.
 func (g *needFinder) addAnchor(op syntax.Op) {
-	// lead and trail apply to all strings of a need, but not all branches have the anchor.
+	// lead and trail apply to all strings of a need, but other branches may lack the anchor.
 	if g.inBranch {
 		return
 	}
@@ -184,7 +184,8 @@ func (g *needFinder) extendRun(set [][]elem, n int) {
 	g.run = next
 }
 
-// endRun ends the run and continues after an element of at most n bytes; -1 means no limit.
+// endRun offers the run as a need, and starts a new run after an element of at most n bytes; -1
+// means no limit.
 func (g *needFinder) endRun(n int) {
 	longest := 0
 	for _, s := range g.run {
@@ -208,7 +209,7 @@ func (g *needFinder) endRun(n int) {
 	g.run, g.lead = [][]elem{nil}, false
 }
 
-// offerRun offers the run as a need; trail is as in need.
+// offerRun makes a need of the run and takes it if it is cheaper; trail is as in need.
 func (g *needFinder) offerRun(trail bool) {
 	g.takeIfCheaper(&need{strings: g.run, before: g.before, lead: g.lead, trail: trail})
 }
@@ -237,23 +238,23 @@ func (g *needFinder) addAlternation(re *syntax.Regexp, n int) {
 	union := &need{before: g.before}
 
 	for _, sub := range re.Sub {
-		arm := newNeedFinder()
-		arm.inBranch = true
-		arm.add(sub)
-		arm.offerRun(false)
+		branch := newNeedFinder()
+		branch.inBranch = true
+		branch.add(sub)
+		branch.offerRun(false)
 
-		// A match of this branch need not contain any string.
-		if arm.best == nil {
+		// A match of this branch need not contain a string of known bytes.
+		if branch.best == nil {
 			union = nil
 			break
 		}
 
-		union.strings = append(union.strings, arm.best.strings...)
+		union.strings = append(union.strings, branch.best.strings...)
 
-		if arm.best.before < 0 || g.before < 0 {
+		if branch.best.before < 0 || g.before < 0 {
 			union.before = -1
 		} else if union.before >= 0 {
-			union.before = max(union.before, g.before+arm.best.before)
+			union.before = max(union.before, g.before+branch.best.before)
 		}
 	}
 
@@ -264,8 +265,8 @@ func (g *needFinder) addAlternation(re *syntax.Regexp, n int) {
 	g.endRun(n)
 }
 
-// allStrings returns all strings that re matches: exact(`a[bc]?`) = {ab ac a}. It returns nil if
-// they are too many or cannot be written as bytes.
+// allStrings returns all strings that re matches: {ab ac a} for `a[bc]?`. It returns nil if there
+// are too many, or if a string has no single sequence of bytes.
 func allStrings(re *syntax.Regexp) [][]elem {
 	switch re.Op {
 	case syntax.OpCapture:
@@ -275,7 +276,7 @@ func allStrings(re *syntax.Regexp) [][]elem {
 	case syntax.OpLiteral:
 		return literalStrings(re)
 
-	// These are unions and products of sets.
+	// Classes and operators make unions and products of sets.
 	case syntax.OpCharClass:
 		return classStrings(re.Rune)
 	case syntax.OpQuest:
@@ -290,8 +291,8 @@ func allStrings(re *syntax.Regexp) [][]elem {
 	return nil
 }
 
-// literalStrings returns all strings that a literal matches, or nil if they are too many or cannot
-// be written as bytes.
+// literalStrings is allStrings for a literal: one string, or nil if it is too long or has no single
+// sequence of bytes.
 func literalStrings(re *syntax.Regexp) [][]elem {
 	var out []elem
 	for _, r := range re.Rune {
@@ -311,7 +312,7 @@ func literalStrings(re *syntax.Regexp) [][]elem {
 	return [][]elem{out}
 }
 
-// alternateStrings returns the union of the branches.
+// alternateStrings is allStrings for an alternation: the union of the branches.
 func alternateStrings(arms []*syntax.Regexp) [][]elem {
 	var out [][]elem
 	for _, arm := range arms {
@@ -330,7 +331,8 @@ func alternateStrings(arms []*syntax.Regexp) [][]elem {
 	return out
 }
 
-// concatStrings returns the cross product of the parts.
+// concatStrings is allStrings for a concatenation: each string of a part followed by each string of
+// the next part.
 func concatStrings(parts []*syntax.Regexp) [][]elem {
 	out := [][]elem{nil}
 	for _, part := range parts {
@@ -355,7 +357,7 @@ func concatStrings(parts []*syntax.Regexp) [][]elem {
 	return out
 }
 
-// classStrings returns the members of a small class of runes.
+// classStrings is allStrings for a class of runes. It returns nil for a class with many members.
 func classStrings(ranges []rune) [][]elem {
 	var out [][]elem
 

@@ -11,14 +11,15 @@ import (
 // maxInsts is the greatest number of instructions in a compiled expression.
 const maxInsts = 10_000
 
-// A plan is everything that is known about an expression before a text is read. It is immutable.
+// A plan has the programs and the properties of an expression, which do not depend on a text. It is
+// immutable.
 type plan struct {
 	re   *syntax.Regexp
 	prog *syntax.Prog // forward
 	back *syntax.Prog // reads texts from their end
 
 	class [256]uint8 // by byte: the automaton never distinguishes bytes of one class
-	rep   []byte     // one byte of each class
+	rep   []byte     // by class: one of its bytes, which represents it
 	shift uint       // there are at most 1<<shift classes
 
 	asserts      bool // the expression has assertions: anchors or word boundaries
@@ -99,7 +100,7 @@ func matchLengths(re *syntax.Regexp) (shortest, longest int) {
 	case syntax.OpCapture:
 		return matchLengths(re.Sub[0])
 
-	// Repetitions multiply.
+	// Repetitions multiply the lengths.
 	case syntax.OpQuest:
 		_, n := matchLengths(re.Sub[0])
 		return 0, n
@@ -110,7 +111,7 @@ func matchLengths(re *syntax.Regexp) (shortest, longest int) {
 	case syntax.OpRepeat:
 		return repeatedLengths(re.Sub[0], re.Min, re.Max)
 
-	// Parts in a row add up; of alternatives the extremes count.
+	// The lengths of parts in a row add up. Of alternatives the least and the greatest length count.
 	case syntax.OpConcat:
 		for _, sub := range re.Sub { // add the lengths
 			a, b := matchLengths(sub)
@@ -137,7 +138,7 @@ func matchLengths(re *syntax.Regexp) (shortest, longest int) {
 		}
 		return shortest, longest
 
-	// It has no match, so any result is right.
+	// An expression without a match may have any lengths.
 	case syntax.OpNoMatch:
 		return 1, 0
 	}
@@ -160,7 +161,7 @@ func repeatedLengths(re *syntax.Regexp, lo, hi int) (shortest, longest int) {
 // mayContainNewline reports whether a match of re may contain a newline.
 func mayContainNewline(re *syntax.Regexp) bool {
 	switch re.Op {
-	// These may read a newline themselves.
+	// A dot, a literal or a class may read a newline.
 	case syntax.OpAnyChar:
 		return true
 	case syntax.OpLiteral:
@@ -181,8 +182,7 @@ func mayContainNewline(re *syntax.Regexp) bool {
 	return false
 }
 
-// inRanges reports whether r is in one of the ranges, a list of first and last
-// runes.
+// inRanges reports whether r is in one of the ranges, a list of first and last runes.
 func inRanges(ranges []rune, r rune) bool {
 	for i := 0; i+1 < len(ranges); i += 2 {
 		if ranges[i] <= r && r <= ranges[i+1] {
@@ -318,8 +318,9 @@ func markRange(marks *[257]bool, first, last rune) {
 	markRune(marks, last+1)
 }
 
-// markRune marks that r differs from the rune before it. Each byte of its encoding gets its own
-// class. So bytes of one class lead from the same prefix to runes without a border between them.
+// markRune marks that the program may treat r differently from the rune before it. Each byte of its
+// encoding gets its own class. So after the same prefix, two bytes of one class lead to runes that
+// have no such border between them.
 func markRune(marks *[257]bool, r rune) {
 	switch {
 	case r <= 0 || r > unicode.MaxRune:

@@ -11,9 +11,8 @@ const (
 	longestShift = 63
 )
 
-// A program finds the ends of matches for 64 bytes at a time, one bit for each. It is a
-// bit-parallel automaton. It is used for expressions without a rare string, such as
-// `[A-Z][a-z]+[A-Z]`.
+// A program finds the ends of matches for 64 bytes at a time, one bit for each. It is a bit-parallel
+// automaton for expressions without a rare string, such as `[A-Z][a-z]+[A-Z]`.
 //
 // A register is a stream of bits. In a marker, bit i says that the elements so far have matched up
 // to byte i. With M a marker and C the bytes of a class:
@@ -31,24 +30,24 @@ const (
 //	digits D         0 0 1 0 0 1
 //	[0-9]            0 0 0 1 0 0 1     matches end before byte 3 and before byte 6
 //
-// Carries move bits on from word to word, and from window to window. Where an expression says more
-// than a program can, the program says less. A group in a loop becomes a loop over all its bytes. A
-// rune beyond ASCII becomes any number of its bytes. Assertions at the very end are not checked. So
-// it may report too many ends, but never too few.
+// Carries move bits on from word to word, and from window to window. A program cannot express all of
+// an expression. A group in a loop becomes a loop over all its bytes. A rune beyond ASCII becomes
+// any number of its bytes. Nothing checks assertions at the very end. So a program may report too
+// many ends, but never too few.
 type program struct {
 	ops   []op
 	sets  []byteSet
 	regs  int   // number of registers
-	slots int   // number of carries
+	slots int   // number of carries: each op that moves bits has a slot for its carry
 	line  []int // slots whose carry says that a line begins
 	word  []int // slots whose carry says that the byte before belongs to a word
 	out   int   // register of the ends of matches
 	stops []stop
-	moved []bool // by slot: it carries markers, not bytes of a class
+	moved []bool // by slot: its carry is a marker, not a byte of a class
 }
 
 // stop is a position in the ops, from which on all results depend on the markers of one register.
-// If a window has none of these markers, the rest of the ops can be skipped.
+// If a window has none of these markers, fill skips the ops after the stop.
 type stop struct {
 	op     int // index of the op after the stop
 	slot   int // the first slot of the ops after it
@@ -144,8 +143,8 @@ func (b *builder) setRegister(s byteSet) int {
 }
 
 // addWithStops appends the ops for the whole expression, with a stop after each part of its
-// concatenation. m is the register with the markers before re; chain returns the register with the
-// markers after it.
+// concatenation. m is the register with the markers before re. addWithStops returns the register
+// with the markers after re.
 func (b *builder) addWithStops(re *syntax.Regexp, m int) int {
 	if re.Op == syntax.OpCapture {
 		return b.addWithStops(re.Sub[0], m)
@@ -162,14 +161,15 @@ func (b *builder) addWithStops(re *syntax.Regexp, m int) int {
 	return m
 }
 
-// add appends the ops for re; m and the result are as in addWithStops.
+// add appends the ops for re; m and the result are as in addWithStops. For an assertion that a
+// program cannot check, it returns m.
 func (b *builder) add(re *syntax.Regexp, m int) int {
 	if b.tooLarge {
 		return 0
 	}
 
 	switch re.Op {
-	// These pass markers into their parts and collect the results.
+	// Groups, concatenations and alternations pass markers into their parts.
 	case syntax.OpCapture:
 		return b.add(re.Sub[0], m)
 	case syntax.OpConcat:
@@ -220,7 +220,8 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 	return m
 }
 
-// countEqual returns how many of the first subs are the same class: 3 for `\d\d\d-`.
+// countEqual returns how many of the first subs are the same class: 3 for `\d\d\d-`; 1 if the first
+// is no class.
 func countEqual(subs []*syntax.Regexp) int {
 	n := 1
 	if _, ok := setOf(subs[0]); ok {
@@ -246,7 +247,7 @@ func (b *builder) addCopies(re *syntax.Regexp, n, m int) int {
 // moves the markers over any number of further bytes.
 func (b *builder) moveMarkers(s byteSet, n, m int) int {
 	c := b.setRegister(s)
-	more := n > longestShift || s.high != 0
+	moreBytes := n > longestShift || s.high != 0
 	n = min(n, longestShift)
 	if n == 1 {
 		m = b.emit(op{code: opStep, a: m, b: c})
@@ -254,18 +255,18 @@ func (b *builder) moveMarkers(s byteSet, n, m int) int {
 		// run marks where the n bytes before are all in s. Its length doubles in each step: 1, 2, 4
 		// and so on. So `\d{8}` takes three steps, not eight.
 		run := b.emit(op{code: opShift, a: c, shift: 1})
-		for have := 1; have < n; {
-			by := min(have, n-have)
+		for length := 1; length < n; {
+			by := min(length, n-length)
 			run = b.emit(op{code: opAnd, a: run, b: b.emit(op{code: opShift, a: run, shift: uint(by)})})
-			have += by
+			length += by
 		}
 		m = b.emit(op{code: opAnd, a: run, b: b.emit(op{code: opShift, a: m, shift: uint(n)})})
 	}
 
 	switch {
-	case n > 1 && more:
+	case n > 1 && moreBytes:
 		return b.star(s, m)
-	case more:
+	case moreBytes:
 		return b.star(byteSet{high: ^uint64(0)}, m)
 	}
 	return m
@@ -328,20 +329,21 @@ func runeSet(r rune, fold bool) (out byteSet) {
 	return out
 }
 
-// setOf returns the first bytes of an expression that matches one rune.
+// setOf returns the first bytes of the runes that re matches; ok is false if re does not match
+// exactly one rune.
 func setOf(re *syntax.Regexp) (out byteSet, ok bool) {
 	switch re.Op {
 	case syntax.OpCapture:
 		return setOf(re.Sub[0])
 
-	// This is one rune, perhaps in several cases.
+	// A literal may be one rune, perhaps in several cases.
 	case syntax.OpLiteral:
 		if len(re.Rune) == 1 {
 			return runeSet(re.Rune[0], re.Flags&syntax.FoldCase != 0), true
 		}
 		return out, false
 
-	// This is any rune. Runes beyond ASCII count as one byte, 0x80.
+	// A dot matches any rune. Runes beyond ASCII count as one byte, 0x80.
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		for c := range byte(0x81) {
 			if c != '\n' || re.Op == syntax.OpAnyChar {
@@ -395,8 +397,8 @@ func (s *byteSet) addAll(t byteSet) {
 
 func (p *program) reach() int { return 1 }
 
-// fill sets bit i of c.bits if a match ends before byte i. It executes the ops one after the other,
-// each over the whole window of src. follows says that the window follows the one before.
+// fill implements finder: it sets bit i of c.bits if a match ends before byte i. It executes the ops
+// one after the other, each over the whole window of src.
 func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uint64) {
 	if len(c.regs) != p.regs {
 		c.regs = make([][64]uint64, p.regs)
@@ -413,7 +415,7 @@ func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uin
 			p.runOp(c, &p.ops[next], src, blocks)
 		}
 		if p.hasNoMarkers(c, at, blocks) {
-			p.skipRest(c, at, src[:blocks<<6])
+			p.skipOpsAfter(c, at, src[:blocks<<6])
 			return 0
 		}
 	}
@@ -450,10 +452,10 @@ func (p *program) hasNoMarkers(c *cursor, at stop, blocks int) bool {
 	return markers == 0
 }
 
-// skipRest sets the result of the ops after a stop without running them, because they have no
+// skipOpsAfter sets the result of the ops after a stop without running them, because they have no
 // markers: no candidates, and only the carries that depend on the last byte. A carry that depends
 // on earlier bytes has no effect without a marker.
-func (p *program) skipRest(c *cursor, at stop, window []byte) {
+func (p *program) skipOpsAfter(c *cursor, at stop, window []byte) {
 	clear(c.bits[:len(window)>>6])
 	clear(c.carry[at.slot:])
 
@@ -465,20 +467,20 @@ func (p *program) skipRest(c *cursor, at stop, window []byte) {
 func (p *program) startCarries(c *cursor) {
 	clear(c.carry)
 	if c.base == 0 {
-		p.setCarries(c, 0, true, false)
+		endsLine, inWord := true, false // the start of the text begins a line
+		p.setCarries(c, 0, endsLine, inWord)
 		return
 	}
 	last := c.text[c.base-1]
 	p.setCarries(c, 0, last == '\n', syntax.IsWordChar(lookAt(last)))
 }
 
-// setCarries sets the carries of slots from on that depend on the byte before the window. line says
-// that this byte ends a line, word that it belongs to a word.
-func (p *program) setCarries(c *cursor, from int, line, word bool) {
-	if line {
+// setCarries sets the carries of slots from on that depend on the byte before the window.
+func (p *program) setCarries(c *cursor, from int, endsLine, inWord bool) {
+	if endsLine {
 		setCarryOf(c, p.line, from)
 	}
-	if word {
+	if inWord {
 		setCarryOf(c, p.word, from)
 	}
 }
@@ -527,7 +529,7 @@ func (p *program) runOp(c *cursor, o *op, src []byte, blocks int) {
 		}
 		c.carry[o.slot] = before
 
-	// These work word by word.
+	// Without a carry, each word stands alone.
 	case opAnd:
 		for k, w := range a {
 			d[k] = w & b[k]

@@ -10,7 +10,7 @@ type runs struct {
 	filter    int // fill searches for runs of this length, which is at most 64
 }
 
-// runsOf returns re as runs; nil if it is something else.
+// runsOf returns re as runs; nil if it is another expression.
 func runsOf(re *syntax.Regexp) *runs {
 	for re.Op == syntax.OpCapture {
 		re = re.Sub[0]
@@ -60,7 +60,7 @@ func runsOf(re *syntax.Regexp) *runs {
 
 func (r *runs) reach() int { return 64 }
 
-// fill finds each byte at which r.filter bytes of the set begin.
+// fill implements finder: it finds each byte at which r.filter bytes of the set begin.
 func (r *runs) fill(c *cursor, src []byte, blocks int, _ bool) (any uint64) {
 	dst := &c.bits
 	nonzero := findSet(dst, src, blocks, &r.set)
@@ -89,11 +89,11 @@ func (r *runs) fill(c *cursor, src []byte, blocks int, _ bool) (any uint64) {
 // findRuns returns the bits of a at which n ones in a row begin. b is the word after a; n is 1 to
 // 64. Each step doubles the length of the rows that remain: 1, 2, 4 and so on.
 func findRuns(a, b uint64, n int) uint64 {
-	for have := 1; have < n && a != 0; {
-		by := min(have, n-have)
+	for length := 1; length < n && a != 0; {
+		by := min(length, n-length)
 		a &= a>>by | b<<(64-by)
 		b &= b >> by
-		have += by
+		length += by
 	}
 	return a
 }
@@ -103,11 +103,11 @@ func (r *runs) next(c *cursor, from int) (start, end int, ok bool) {
 	for at := c.next(from); at >= 0; at = c.next(at + 1) {
 		// At least r.filter bytes of the set are here: count how many there are.
 		end := at
-		stop := len(c.text)
+		limit := len(c.text)
 		if r.maxLength >= 0 {
-			stop = min(stop, at+r.maxLength)
+			limit = min(limit, at+r.maxLength)
 		}
-		for end < stop && r.set.has(c.text[end]) {
+		for end < limit && r.set.has(c.text[end]) {
 			end++
 		}
 

@@ -5,8 +5,8 @@ import "errors"
 // errStopped is the error of a search after [Matcher.Stop].
 var errStopped = errors.New("search was stopped")
 
-// makeRoom makes sure that the machine has room for one more state, and returns the offset of state
-// from, which may change: a full machine drops all other states.
+// makeRoom makes sure that the machine has room for one more state. A full machine drops all states
+// but from, whose new offset makeRoom returns. After Stop it returns an error.
 func (m *machine) makeRoom(from uint32) (uint32, error) {
 	if m.stop.Load() {
 		return 0, errStopped
@@ -19,19 +19,18 @@ func (m *machine) makeRoom(from uint32) (uint32, error) {
 	return m.intern(&s) & stateOf, nil
 }
 
-// contextBefore returns the kind of the rune before an offset, which assertions need.
+// contextBefore returns the kind of the rune before an offset, on which assertions depend.
 func (m *machine) contextBefore(text []byte, at int) prevKind { return m.kindOf(runeBefore(text, at)) }
 
-// contextAfter returns the kind of the rune after an offset, which assertions need.
+// contextAfter returns the kind of the rune after an offset, on which assertions depend.
 func (m *machine) contextAfter(text []byte, at int) prevKind { return m.kindOf(runeAt(text, at)) }
 
 // forward returns the end of the leftmost-first match that starts in text[from:] and ends at limit
 // or before, or -1. It reads at most the byte at limit, which decides whether a match ends there.
-// If any is set, it returns the end of the first match that it finds.
 //
 // If skip is not nil, forward calls it in an idle state with the current offset, and continues at
 // the offset that skip returns; at -1 it stops.
-func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at int) int) (int, error) {
+func (m *machine) forward(text []byte, from, limit int, skip func(at int) int) (int, error) {
 	stop := min(limit+1, len(text))
 	s := m.start(m.contextBefore(text, from))
 
@@ -64,16 +63,13 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 			continue
 		}
 
-		// The state is flagged: it has a match, or is dead, or can skip.
+		// The transition is flagged: its state has a match, or is dead, or can skip.
 		st := &m.states[s>>m.p.shift]
 		if st.delta >= 0 {
 			last = i - 1 - int(st.delta)
-			if any {
-				return last, nil
-			}
 		}
 
-		if st.dead(false) {
+		if st.dead(readForward) {
 			return last, nil
 		}
 
@@ -91,7 +87,7 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 		}
 	}
 
-	// At the end of the text, decide the assertions of threads that waited for a byte.
+	// At the end of the text, decide the assertions for which threads waited for the next byte.
 	if i >= len(text) && limit >= len(text) {
 		if d := m.matchAtEnd(s, -1); d >= 0 {
 			last = len(text) - int(d)
@@ -132,17 +128,17 @@ func (m *machine) backward(text []byte, from, end int) (int, error) {
 			continue
 		}
 
-		// A match starts here. Continue, because an earlier start may follow.
+		// If a match starts here, continue: another one that ends at end may start earlier.
 		st := &m.states[s>>m.p.shift]
 		if st.delta >= 0 {
 			first = i + 1 + int(st.delta)
 		}
-		if st.dead(true) {
+		if st.dead(readBackward) {
 			return first, nil
 		}
 	}
 
-	// The byte before from decides the assertions at from.
+	// The rune before i decides the assertions at i.
 	if d := m.matchAtEnd(s, runeBefore(text, i)); d >= 0 {
 		first = i + int(d)
 	}

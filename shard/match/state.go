@@ -10,8 +10,8 @@ import (
 
 // A machine is an automaton over bytes that is built lazily: a DFA whose states are sets of threads
 // of the NFA of package regexp. It runs the NFA rune by rune. A state in the middle of a rune has
-// the bytes read so far. If these turn out not to be UTF-8, they are stepped as U+FFFD, one by one,
-// as package regexp does:
+// the bytes read so far. If these turn out not to be UTF-8, it reads each of them as U+FFFD, as
+// package regexp does:
 //
 //	state = threads in order of priority, kind of the rune before,
 //			bytes of an unfinished rune, a match was found?, match that was just found
@@ -36,7 +36,7 @@ type machine struct {
 	states []state
 	index  map[string]uint32    // transition to a state, by the key of the state
 	begins [prevNone + 1]uint32 // by kind of the rune before: first state of a search
-	pcs    int                  // number of threads in all states
+	pcs    int                  // number of threads in all states, plus 16 for each state
 	stop   *atomic.Bool         // checked before a new transition is computed
 
 	marks   sparse   // program counters that were visited
@@ -71,7 +71,14 @@ type state struct {
 	atEnd   int8 // delta at the end of the text, computed lazily; or notYet
 }
 
+// notYet is the atEnd of a state for which matchAtEnd has not computed it.
 const notYet = -2
+
+// Values of machine.reverse.
+const (
+	readForward  = false
+	readBackward = true
+)
 
 // prevKind is what assertions need to know about the rune before.
 type prevKind uint8
@@ -137,7 +144,8 @@ func (m *machine) full() bool {
 	return len(m.trans)+1<<m.p.shift > maxTransitions || m.pcs > maxThreads
 }
 
-// start returns the first state of a search. prev is the kind of the rune before the text to read.
+// start returns the first state of a search. prev is the kind of the rune before the text that the
+// search reads.
 func (m *machine) start(prev prevKind) uint32 {
 	if s := m.begins[prev]; s != unknown {
 		return s
@@ -283,9 +291,9 @@ func lookAt(b byte) rune {
 	return rune(b)
 }
 
-// extendRune reads b as the next byte of the unfinished rune of s, and returns the rune. If bytes
-// are still missing, it adds b to s and returns -1 and more. If b does not belong to the rune, it
-// returns -1.
+// extendRune reads b as the next byte of the unfinished rune of s, and returns the rune. If further
+// bytes are missing, it adds b to s and returns -1 and more. If b does not belong to the rune, it
+// returns -1 without more.
 func extendRune(s *state, b byte) (r rune, more bool) {
 	if b < 0x80 || b > 0xBF {
 		return -1, false
@@ -294,24 +302,25 @@ func extendRune(s *state, b byte) (r rune, more bool) {
 	var buf [4]byte
 	copy(buf[:], s.pend[:s.npend])
 	buf[s.npend] = b
-	seen := buf[:s.npend+1]
+	read := buf[:s.npend+1]
 
-	// FullRune is also false for bytes that can never become a rune; the size below tells.
-	if !utf8.FullRune(seen) {
+	// FullRune is also true for bytes that can never become a rune; their size below differs.
+	if !utf8.FullRune(read) {
 		s.pend[s.npend] = b
 		s.npend++
 		return -1, true
 	}
 
-	r, size := utf8.DecodeRune(seen)
-	if size != len(seen) {
+	r, size := utf8.DecodeRune(read)
+	if size != len(read) {
 		return -1, false
 	}
 	return r, false
 }
 
-// stepBroken reads the bytes of the unfinished rune of s as broken bytes, because the rune is never
-// completed. It returns the threads after them. A match may end between two of them.
+// stepBroken reads the bytes of the unfinished rune of s as broken bytes, because no byte completes
+// the rune. It returns the threads after these bytes, and stores in n a match that ends between two
+// of them.
 func (m *machine) stepBroken(s *state, n *state) []uint32 {
 	threads := s.threads
 	for i := range int(s.npend) {
@@ -426,8 +435,8 @@ func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 }
 
 // expand appends the threads that pc leads to without reading a rune, also through assertions that
-// hold in ctx. It reports whether it reached a match; a forward machine stops there. open is as in
-// resolve.
+// hold in ctx. It reports whether it reached a match, at which a forward machine stops. open is as
+// in resolve.
 func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp, open bool) ([]uint32, bool) {
 	out, match := m.followWith(out, pc, func(pc uint32, in *syntax.Inst) (through, waits bool) {
 		// An assertion holds if everything that it asks for is in ctx.
@@ -496,7 +505,7 @@ func (m *machine) matchAtEnd(from uint32, next rune) int8 {
 		}
 	}
 
-	// A match that ends here replaces one that flush found between broken bytes.
+	// A match that ends here replaces one that stepBroken found between broken bytes.
 	before := n.delta
 	n.delta = noMatch
 	m.resolve(threads, &n, next, false)
@@ -504,35 +513,36 @@ func (m *machine) matchAtEnd(from uint32, next rune) int8 {
 		n.delta = before
 	}
 
-	// Otherwise the result depends on next.
+	// Cache the result only if it does not depend on next.
 	if next < 0 {
 		s.atEnd = n.delta
 	}
 	return n.delta
 }
 
-// sparse is a set of small numbers that is cleared in one step: n is a member if seen[n] == gen.
+// sparse is a set of small numbers that clear empties in one step: n is a member if
+// memberSince[n] == generation.
 type sparse struct {
-	seen []uint32
-	gen  uint32
+	memberSince []uint32
+	generation  uint32
 }
 
-func (s *sparse) init(n int) { s.seen = make([]uint32, n) }
+func (s *sparse) init(n int) { s.memberSince = make([]uint32, n) }
 
-// clear empties the set. It erases old numbers only when gen overflows.
+// clear empties the set. It erases old members only when the generation overflows.
 func (s *sparse) clear() {
-	s.gen++
-	if s.gen == 0 {
-		clear(s.seen)
-		s.gen = 1
+	s.generation++
+	if s.generation == 0 {
+		clear(s.memberSince)
+		s.generation = 1
 	}
 }
 
 // add adds n and reports whether it is new.
 func (s *sparse) add(n uint32) bool {
-	if s.seen[n] == s.gen {
+	if s.memberSince[n] == s.generation {
 		return false
 	}
-	s.seen[n] = s.gen
+	s.memberSince[n] = s.generation
 	return true
 }

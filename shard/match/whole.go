@@ -16,7 +16,8 @@ const (
 	maxTextBytes = 1 << 20 // bytes of all texts together
 )
 
-// textListOf returns re as a list of whole texts; nil if it is something else.
+// textListOf returns re as a list of whole texts; nil if it is another expression or the list would
+// be too long.
 func textListOf(re *syntax.Regexp) textList {
 	parts := flatten(re)
 	last := len(parts) - 1
@@ -53,7 +54,7 @@ func allTexts(re *syntax.Regexp) []string {
 	case syntax.OpLiteral:
 		for _, r := range re.Rune {
 			if re.Flags&syntax.FoldCase != 0 || r == utf8.RuneError || !utf8.ValidRune(r) {
-				return nil // stands for other texts too
+				return nil // the rune matches other texts too
 			}
 		}
 		return []string{string(re.Rune)}
@@ -74,21 +75,21 @@ func allTexts(re *syntax.Regexp) []string {
 	case syntax.OpAlternate:
 		var out []string
 		for _, sub := range re.Sub {
-			some := allTexts(sub)
-			if some == nil || len(out)+len(some) > maxTexts {
+			texts := allTexts(sub)
+			if texts == nil || len(out)+len(texts) > maxTexts {
 				return nil
 			}
-			out = append(out, some...)
+			out = append(out, texts...)
 		}
 		return out
 
 	// The parser also makes an alternative optional if another one begins with it.
 	case syntax.OpQuest:
-		some := allTexts(re.Sub[0])
-		if some == nil {
+		texts := allTexts(re.Sub[0])
+		if texts == nil {
 			return nil
 		}
-		return append(some, "")
+		return append(texts, "")
 
 	case syntax.OpConcat:
 		out := []string{""}
@@ -102,7 +103,7 @@ func allTexts(re *syntax.Regexp) []string {
 	return nil
 }
 
-// joinTexts returns every text of a followed by every text of b; nil if they are too many.
+// joinTexts returns each text of a followed by each text of b; nil if they are too many or too long.
 func joinTexts(a, b []string) []string {
 	if len(a)*len(b) > maxTexts || totalBytes(a)*len(b)+totalBytes(b)*len(a) > maxTextBytes {
 		return nil

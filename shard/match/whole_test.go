@@ -23,8 +23,8 @@ func TestCompile_usesATextListForAlternativesOfTexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(m.whole) != c.texts {
-			t.Errorf("%s: a list of %d, want %d", c.expr, len(m.whole), c.texts)
+		if len(m.texts) != c.texts {
+			t.Errorf("%s: a list of %d, want %d", c.expr, len(m.texts), c.texts)
 		}
 		for _, text := range []string{"", "a", "ab", "abc", "abx", "cx", "é", "go.mod", "cmd/main.go", "cmd/main_test.go", "cmd/main.gox", "cmd/main.go\n", "aaaaaaaaaaaaa"} {
 			check(t, c.expr, false, []byte(text))

@@ -91,7 +91,7 @@ func (m *machine) assertionsBetween(prev prevKind, next rune, open bool) syntax.
 	return ctx
 }
 
-// isWaiting reports whether a thread waits for the rune after a word.
+// isWaiting reports whether a thread is at the assertion clearBehind, which depends on the next rune.
 func (m *machine) isWaiting(pc uint32) bool {
 	in := &m.prog.Inst[pc]
 	return in.Op == syntax.InstEmptyWidth && syntax.EmptyOp(in.Arg) == clearBehind

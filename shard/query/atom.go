@@ -44,7 +44,7 @@ func (p *parser) textAtom(value string, at int, quoted bool) (*Text, error) {
 		return &Text{Pattern: value, WordBegins: p.words, WordEnds: p.words}, nil
 	}
 
-	if quoted { // offsets of errors count from after the quote
+	if quoted { // the expression begins after the quote
 		at++
 	}
 	if err := checkRegexp(value, at); err != nil {
@@ -61,8 +61,8 @@ func (p *parser) countAtom(at int) error {
 	return nil
 }
 
-// readFilter reads the value of a filter, whose name has been read already. A filter about the
-// whole query gives no tree.
+// readFilter reads the value of a filter whose name the parser has read already, and returns the
+// atom of the filter. A filter about the whole query sets a field of the query and has no atom.
 func (p *parser) readFilter(name prefix, end int) (Q, error) {
 	at := p.pos
 	if at >= end || isSpace(p.text[at]) {
@@ -76,7 +76,7 @@ func (p *parser) readFilter(name prefix, end int) (Q, error) {
 		return nil, fail(at, "a value that is not empty after %s", name)
 	}
 
-	// These filters search for their values.
+	// Some filters search for their value as a text or an expression.
 	switch name {
 	case contentPrefix, addedPrefix, removedPrefix, messagePrefix:
 		t, err := p.textAtom(value, at, quoted)
@@ -144,7 +144,7 @@ func wordAtom(name prefix, value string, at int) (Q, error) {
 	case langPrefix:
 		lang, ok := Language(value)
 		if !ok {
-			return nil, fail(at, "the name of a language after lang:, as %s (%q is none; lang:%s finds the files kept by name only)", nearLanguages(value), clip(value), SkippedLang)
+			return nil, fail(at, "the name of a language after lang:, as %s (%q is none; lang:%s finds the files kept by name only)", suggestLanguages(value), clip(value), SkippedLang)
 		}
 		return &Lang{Name: lang}, nil
 
@@ -215,20 +215,20 @@ func Language(value string) (string, bool) {
 	return "", false
 }
 
-// nearLanguages returns up to three languages that begin like an unknown name, or examples if there
-// are none.
-func nearLanguages(value string) string {
-	var near []string
+// suggestLanguages returns up to three languages that begin with an unknown name, or examples if
+// there are none.
+func suggestLanguages(value string) string {
+	var matching []string
 	for name := range data.ExtensionsByLanguage { // a map whose keys are the names of all languages
 		if len(value) > 1 && len(name) >= len(value) && strings.EqualFold(name[:len(value)], value) {
-			near = append(near, strconv.Quote(name))
+			matching = append(matching, strconv.Quote(name))
 		}
 	}
-	if len(near) == 0 {
+	if len(matching) == 0 {
 		return `Go, C++, python or "Emacs Lisp"`
 	}
-	slices.Sort(near)
-	return strings.Join(near[:min(len(near), 3)], " or ")
+	slices.Sort(matching)
+	return strings.Join(matching[:min(len(matching), 3)], " or ")
 }
 
 // applyDirective sets a field of the query from a filter that is about the whole query. If such a
@@ -291,7 +291,7 @@ func checkRegexp(expr string, at int) error {
 		return fail(at, "a smaller regular expression: %s", bad.Code).withLength(len(expr))
 	}
 
-	// Let the error point at the wrong part. If an end is missing, it points at the beginning.
+	// Let the error point at the wrong part of the expression.
 	if i := strings.Index(expr, bad.Expr); i > 0 {
 		at += i
 	}
@@ -306,7 +306,7 @@ func regexpSize(re *syntax.Regexp) int {
 		n = len(re.Rune)
 	}
 
-	// Stop if it is too large: multiplying it could overflow.
+	// Stop at the limit: multiplying a larger number could overflow.
 	for _, sub := range re.Sub {
 		if n += regexpSize(sub); n > MaxRegexpSize {
 			return n

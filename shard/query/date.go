@@ -17,7 +17,8 @@ var dates = []struct {
 	{layout: "2006", years: 1},
 }
 
-// parseDate returns the first and the last second of the period that a date names, in UTC.
+// parseDate returns the first and the last second of the period that a date names, in UTC; ok is
+// false if the text has none of the forms.
 func parseDate(text string) (first, last time.Time, ok bool) {
 	for _, form := range dates {
 		first, err := time.Parse(form.layout, text)
@@ -30,7 +31,7 @@ func parseDate(text string) (first, last time.Time, ok bool) {
 			last = end.Add(-time.Second)
 		}
 
-		// In UTC the year may differ, and a year with five digits cannot be written back.
+		// In UTC the year may differ. A year that has not four digits cannot be written as a date.
 		first, last = first.UTC(), last.UTC()
 		return first, last, min(first.Year(), last.Year()) >= 0 && last.Year() <= 9999
 	}

@@ -68,15 +68,15 @@ var prefixes = func() (all []filterName) {
 	return all
 }()
 
-// ofChanges is where the filters of changes begin.
-var ofChanges = slices.IndexFunc(filters, func(f Filter) bool { return f.Changes })
+// firstOfChanges is the index in filters of the first filter of changes.
+var firstOfChanges = slices.IndexFunc(filters, func(f Filter) bool { return f.Changes })
 
 // Filters returns the filters of every query, common ones first. The caller must not change them.
-func Filters() []Filter { return filters[:ofChanges] }
+func Filters() []Filter { return filters[:firstOfChanges] }
 
 // ChangeFilters returns the further filters of queries with type:commit or type:diff. In
 // other queries they are text.
-func ChangeFilters() []Filter { return filters[ofChanges:] }
+func ChangeFilters() []Filter { return filters[firstOfChanges:] }
 
 // FilterNamed returns the filter with a name, given without its colon; nil if there is none.
 func FilterNamed(name string) *Filter {
@@ -87,7 +87,7 @@ func FilterNamed(name string) *Filter {
 	return &filters[i]
 }
 
-// Meaning returns what the filter asks for. It adds the values if no others are allowed.
+// Meaning returns what the filter asks for. It adds the values if the filter accepts only these.
 func (f *Filter) Meaning() string {
 	if !f.Closed {
 		return f.Means

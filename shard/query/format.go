@@ -48,7 +48,7 @@ type formatter struct {
 	opt Options
 	c   Case // of the query
 	b   strings.Builder
-	ok  bool // the text so far gives the query
+	ok  bool // Parse reads the text so far as the query
 }
 
 // writeWord writes a word, after a blank if one is needed.
@@ -82,8 +82,8 @@ func (f *formatter) writeTree(q Q, top bool) {
 	}
 }
 
-// writeGroup writes the members of an operator, with op between them. If bare is set, it writes no
-// parentheses.
+// writeGroup writes the members of an operator, with op between them if it is not empty. If bare is
+// set, it writes no parentheses.
 func (f *formatter) writeGroup(subs []Q, op string, bare bool) {
 	if !bare {
 		f.writeWord("(")
@@ -163,17 +163,18 @@ func (f *formatter) writeText(t *Text) {
 
 // checkCase sets ok to false if Parse would give the pattern another value of Fold than fold.
 func (f *formatter) checkCase(fold bool, pattern string, regexp bool) {
-	want := f.c == CaseNo || f.c == CaseAuto && !hasCapital(pattern, regexp)
-	f.ok = f.ok && want == fold
+	parsed := f.c == CaseNo || f.c == CaseAuto && !hasCapital(pattern, regexp)
+	f.ok = f.ok && parsed == fold
 }
 
-// quote writes a text in quotes. An empty text cannot be written.
+// quote returns a text in quotes. It sets ok to false for an empty text, which no query can have.
 func (f *formatter) quote(s string) string {
 	f.ok = f.ok && s != ""
 	return Quote(s)
 }
 
-// quoteRegexp writes an expression in quotes, unless its last backslash would escape the quote.
+// quoteRegexp returns an expression in quotes. It sets ok to false if the last backslash of the
+// expression would escape the quote.
 func (f *formatter) quoteRegexp(expr string) string {
 	backslashes := len(expr) - len(strings.TrimRight(expr, `\`)) // at the end
 	f.ok = f.ok && backslashes%2 == 0

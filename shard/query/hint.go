@@ -21,8 +21,8 @@ func (h Hint) String() string {
 	return fmt.Sprintf("%s is searched for as text: %s", h.Word, h.Say)
 }
 
-// foreignFilters are filters of other search engines whose names are no filters here. A row with
-// values is only for those values: with another value the word is probably code.
+// foreignFilters are filters of other search engines whose names are no filters here. If a row has
+// values, a word with another value is probably code and gets no hint.
 var foreignFilters = []struct {
 	names  []string
 	values []string // nil means any

@@ -75,13 +75,13 @@ func nonTextLength(rest string) int {
 	case rest[0] == '\\':
 		return 2
 
-	// This is the name of a class, such as [:alpha:].
+	// The name of a class is such as [:alpha:].
 	case strings.HasPrefix(rest, "[:"):
 		if end := strings.Index(rest, ":]"); end > 0 {
 			return end + 2
 		}
 
-	// These are flags and group names, such as (?i: and (?P<name>.
+	// Flags and group names are such as (?i: and (?P<name>.
 	case strings.HasPrefix(rest, "(?"):
 		if end := strings.IndexAny(rest, ":)>"); end > 0 {
 			return end + 1
@@ -110,7 +110,7 @@ func addHeadRev(q Q) Q {
 		}
 		return &Or{Subs: subs}
 	case *And:
-		if slices.ContainsFunc(n.Subs, needsRev) { // that member restricts the others too
+		if slices.ContainsFunc(n.Subs, needsRev) { // the Rev of that member restricts all members
 			return q
 		}
 
@@ -189,8 +189,7 @@ func (q *Rev) Matcher() func(name, commit string, head bool) bool {
 	}
 }
 
-// ShortRev returns the name of a ref without refs/heads/, refs/tags/ or
-// refs/remotes/.
+// ShortRev returns the name of a ref without refs/heads/, refs/tags/ or refs/remotes/.
 func ShortRev(name string) string {
 	for _, dir := range [...]string{"refs/heads/", "refs/tags/", "refs/remotes/"} {
 		if short, ok := strings.CutPrefix(name, dir); ok {
@@ -201,7 +200,8 @@ func ShortRev(name string) string {
 }
 
 // asLiteral returns the text of an expression that matches only one text; ok is false for any other
-// expression. One with the replacement character U+FFFD also matches bytes that are not UTF-8.
+// expression. An expression with U+FFFD is such another one, because it also matches bytes that are
+// not UTF-8.
 func asLiteral(expr string) (text string, ok bool) {
 	re, err := syntax.Parse(expr, RegexpFlags)
 	if err != nil {

@@ -31,7 +31,7 @@ type Query struct {
 	At      time.Time     // at:, in UTC, the last second of the period that it names; zero if there is none
 	Type    Type          // type:
 	Case    Case          // how letters match, by case: or the toggle
-	Hints   []Hint        // about words that are filters elsewhere
+	Hints   []Hint        // about words that are filters of other search engines
 }
 
 // Special values of Query.Count, and its maximum.
@@ -131,7 +131,7 @@ func (p *parser) parseWhole(opt Options) (*Query, error) {
 	p.pair = parenthesisPairs(p.text, opt.Regexp, p.changes)
 	q, err := p.readOr(len(p.text))
 	if err != nil {
-		return nil, p.withLengthOf(err)
+		return nil, p.setErrorLength(err)
 	}
 
 	if q == nil { // there are only filters about the whole query
@@ -154,15 +154,15 @@ func (e *ParseError) withLength(length int) *ParseError {
 	return e
 }
 
-// withChoices returns the error with the only texts that would be right.
+// withChoices returns the error with the only texts that Parse accepts in its place.
 func (e *ParseError) withChoices(choices ...string) *ParseError {
 	e.Choices = choices
 	return e
 }
 
-// withLengthOf sets the length of an error that has none: from its offset to the end of what was
-// read.
-func (p *parser) withLengthOf(err error) error {
+// setErrorLength sets the length of an error that has none: from its offset up to where the parser
+// has read. It returns the error.
+func (p *parser) setErrorLength(err error) error {
 	var bad *ParseError
 	if errors.As(err, &bad) && bad.Length == 0 {
 		bad.Length = max(0, p.pos-bad.Offset)
@@ -207,17 +207,18 @@ func (p *parser) skipSpace(end int) {
 	}
 }
 
-// readOr reads items and alternatives up to end, which is the end of the text or of the group.
+// readOr reads alternatives up to end, which is the end of the text or of the group. It returns nil
+// if they search nothing.
 func (p *parser) readOr(end int) (Q, error) {
-	var arms []Q
+	var branches []Q
 	for {
-		arm, err := p.readAnd(end)
+		branch, err := p.readAnd(end)
 		if err != nil {
 			return nil, err
 		}
 
-		if arm != nil {
-			arms = append(arms, arm)
+		if branch != nil {
+			branches = append(branches, branch)
 		}
 
 		if p.pos >= end {
@@ -229,16 +230,16 @@ func (p *parser) readOr(end int) (Q, error) {
 		p.pos += len("or")
 	}
 
-	switch len(arms) {
+	switch len(branches) {
 	case 0:
 		return nil, nil
 	case 1:
-		return arms[0], nil
+		return branches[0], nil
 	}
-	return &Or{Subs: arms}, nil
+	return &Or{Subs: branches}, nil
 }
 
-// readAnd reads items up to end or to the operator or.
+// readAnd reads items up to end or to the operator or. It returns nil if they search nothing.
 func (p *parser) readAnd(end int) (Q, error) {
 	var subs []Q
 	for first := true; ; first = false {
@@ -311,7 +312,7 @@ func (p *parser) negates(end int) bool {
 		return false
 	}
 
-	// It negates a quoted text or a group that is closed, and a filter, which may follow after
+	// A minus negates a quoted text or a group that is closed, and a filter, which may follow after
 	// blanks.
 	switch c := p.text[next]; {
 	case c == '"':
@@ -326,7 +327,7 @@ func (p *parser) negates(end int) bool {
 		return isFilter(p.text[next:end], p.changes)
 	}
 
-	// It negates a word that begins like a name.
+	// A minus negates a word that begins like a name.
 	r, _ := utf8.DecodeRuneInString(p.text[next:end])
 	return r == '_' || unicode.IsLetter(r)
 }
@@ -384,14 +385,14 @@ func (p *parser) opensGroup(i, end int) bool {
 }
 
 // isQuery reports whether text[i:end], the content of parentheses, can only be a query and not a
-// part of an expression: it is empty, has blanks, or is a filter, a quoted text or a group of such
-// content.
+// part of an expression: it is empty, has blanks, begins with a filter, or is a quoted text or a
+// group whose content can only be a query.
 func (p *parser) isQuery(i, end int) bool {
 	for i < end && isSpace(p.text[i]) {
 		i++
 	}
 
-	// If this group has no blanks, the groups inside have none.
+	// If this group has no blanks, the groups inside it have none.
 	if i == end || hasSpace(p.text[i:end]) {
 		return true
 	}
@@ -415,7 +416,7 @@ func (p *parser) isQuery(i, end int) bool {
 	return true
 }
 
-// readGroup reads the group whose parenthesis is at at. An empty group matches nothing.
+// readGroup reads the group whose parenthesis is at offset at. An empty group matches nothing.
 func (p *parser) readGroup(at int) (Q, error) {
 	if p.depth++; p.depth > MaxDepth {
 		return nil, fail(at, "at most %d groups inside each other", MaxDepth)

@@ -17,7 +17,7 @@ func Map(q Q, f func(Q) Q) Q {
 	}
 }
 
-// mapAll maps each of subs.
+// mapAll returns the result of Map for each of subs.
 func mapAll(subs []Q, f func(Q) Q) []Q {
 	out := make([]Q, len(subs))
 	for i, s := range subs {
@@ -56,8 +56,8 @@ func Resolve(q Q, lookup func(atom Q) (*roaring.Bitmap, error)) (Q, error) {
 	return out, nil
 }
 
-// Words returns how many words of a query a file must all contain. Expressions, negated words and
-// alternatives do not count.
+// Words returns how many words of a query every matching file contains. Expressions, negated words
+// and alternatives do not count.
 func Words(q Q) (n int) {
 	switch q := q.(type) {
 	case *Text:

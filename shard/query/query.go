@@ -50,9 +50,9 @@ const (
 
 // The fields of a commit, and of a file that it changed.
 const (
-	Added     Field = iota + Symbol + 1 // the lines that came
-	Removed                             // the lines that went
-	Message                             // what the commit says of itself
+	Added     Field = iota + Symbol + 1 // the lines that the commit added
+	Removed                             // the lines that it removed
+	Message                             // its message
 	Author                              // who wrote it, as "Ann <ann@example.com>"
 	Committer                           // who committed it
 )
@@ -103,7 +103,7 @@ const (
 	Visibility
 )
 
-// Dates is true for commits of a time: from Since on, up to Until. A zero time is no bound.
+// Dates is true for commits from Since on, up to Until. A zero time is no bound.
 type Dates struct{ Since, Until time.Time }
 
 // Merge is true for commits with several parents (only), with fewer (no), or for all (yes).

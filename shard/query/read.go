@@ -39,7 +39,7 @@ func Read(text string, opt Options) Reading {
 	return r
 }
 
-// addToken records a token if Read wants them.
+// addToken records a token if the parser runs for Read.
 func (p *parser) addToken(kind TokenKind, start, end int) {
 	if p.recordTokens {
 		p.tokens = append(p.tokens, Token{kind, start, end})

@@ -51,7 +51,7 @@ func TestRead_returnsTheTokensOfAQuery(t *testing.T) {
 }
 
 // If only some texts could replace a mistake, each of them is valid there.
-func TestParseError_choicesAreValid(t *testing.T) {
+func TestParseError_queryWithOneOfItsChoicesParses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ in, want string }{
 		{`x case:maybe y`, `yes no auto`},
@@ -78,7 +78,7 @@ func TestParseError_choicesAreValid(t *testing.T) {
 }
 
 // A mistake in a text has an offset and a length.
-func TestParseError_hasALength(t *testing.T) {
+func TestParseError_marksTheWrongPart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		in     string

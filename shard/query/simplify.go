@@ -15,9 +15,9 @@ func Simplify(q Q) Q { return Map(q, simplify) }
 func simplify(q Q) Q {
 	switch n := q.(type) {
 	case *And:
-		return combine(n.Subs, true)
+		return combine(n.Subs, isAnd)
 	case *Or:
-		return combine(n.Subs, false)
+		return combine(n.Subs, isOr)
 	case *Not:
 		switch s := n.Sub.(type) {
 		case Const:
@@ -49,14 +49,20 @@ func simplifyText(t *Text) Q {
 		t = &plain
 	}
 
-	// Every document contains the empty text, but not every one has a symbol.
+	// Every document contains the empty text, but not every document has a symbol.
 	if t.Pattern == "" && t.Field != Symbol {
 		return Const(true)
 	}
 	return t
 }
 
-// combine returns the And of simplified members, or the Or of them if all is false.
+// Operators of combine and combiner.
+const (
+	isAnd = true
+	isOr  = false
+)
+
+// combine returns the simplified And of simplified members, or their Or if all is isOr.
 func combine(subs []Q, all bool) Q {
 	c := combiner{all: all, seen: make(map[any]bool)}
 	if c.addAll(subs) {
@@ -87,7 +93,7 @@ func combine(subs []Q, all bool) Q {
 
 // combiner collects the members of an And or an Or.
 type combiner struct {
-	all  bool // the operator is And
+	all  bool // isAnd or isOr
 	out  []Q
 	sets []*roaring.Bitmap // sets of repositories, which become one set
 	seen map[any]bool      // keys of the members in out

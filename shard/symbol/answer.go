@@ -11,7 +11,7 @@ import (
 // answer is one line of the output of ctags. Its fields are parts of that line, or of spare if they
 // have escapes.
 type answer struct {
-	kindOfAnswer []byte // tag, completed, error...
+	kindOfAnswer []byte // tag, completed, error and others
 	name         []byte
 	kind         []byte
 	scope        []byte
@@ -19,7 +19,7 @@ type answer struct {
 	line         uint32
 	end          uint32
 	signature    []byte // only with signatureFormat
-	warning      bool   // of an error: it is about one symbol, not the file
+	warning      bool   // in an error: it is about one symbol, not the whole file
 
 	spare [3][]byte // buffers for a name, a scope and a signature with escapes
 }
@@ -80,8 +80,8 @@ func (a *answer) parse(line []byte) error {
 
 // unescape decodes the escapes of a field: \t and similar ones, \x with two hexadecimal digits, and
 // a backslash before any other character, which stands for that character. It returns a field
-// without escapes as it is; otherwise it decodes into buf, and returns that too.
-func unescape(field, buf []byte) (plain, _ []byte) {
+// without escapes as it is. Otherwise it decodes the field into buf. grown is buf, for the next call.
+func unescape(field, buf []byte) (plain, grown []byte) {
 	i := bytes.IndexByte(field, '\\')
 	if i < 0 {
 		return field, buf
@@ -115,7 +115,7 @@ func unescape(field, buf []byte) (plain, _ []byte) {
 	return buf, buf
 }
 
-// lineNumber reads a line number; 0 if b is not one.
+// lineNumber returns the number that the digits in b write; 0 if b has other bytes or is too long.
 func lineNumber(b []byte) uint32 {
 	line := uint32(0)
 	for _, c := range b {
@@ -127,7 +127,8 @@ func lineNumber(b []byte) uint32 {
 	return line
 }
 
-// parseObject parses a JSON object without nested values.
+// parseObject parses an answer that is a JSON object without nested values. It resets the fields
+// that the object does not have.
 func (a *answer) parseObject(line []byte) error {
 	*a = answer{spare: a.spare}
 
@@ -194,7 +195,8 @@ func (a *answer) setMember(key, value []byte) {
 	}
 }
 
-// cutString removes a JSON string from the front of b.
+// cutString removes a JSON string from the front of b, and returns it decoded; ok is false if b does
+// not begin with one.
 func cutString(b []byte) (s, rest []byte, ok bool) {
 	if len(b) == 0 || b[0] != '"' {
 		return nil, nil, false
@@ -212,7 +214,7 @@ func cutString(b []byte) (s, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
-// cutEscaped removes a JSON string with an escape at i from the front of b.
+// cutEscaped is cutString for a string whose first escape is at i.
 func cutEscaped(b []byte, i int) (s, rest []byte, ok bool) {
 	for ; i < len(b); i++ {
 		switch b[i] {

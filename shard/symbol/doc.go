@@ -10,11 +10,10 @@
 //	< 3	func	package	main	main
 //	< {"_type": "completed", "command": "generate-tags"}
 //
-// For some languages ctags does not tell where definitions end: ends.go finds that in the text.
+// For some languages ctags does not tell where definitions end: ends.go finds their ends in the text.
 //
 // Ctags reads whatever people push, so nothing that it does may cause harm. It runs in its sandbox
-// without an environment, and sees only made-up file names. A process that dies, hangs or writes
-// nonsense is killed. That costs only the file it was working on: the files after it go to the next
-// process. The answer for a file depends only on its bytes, its name and ctags, so it is cached by
-// content and version.
+// without an environment, and sees only made-up file names. The pool kills a process that hangs or
+// writes nonsense. Only the file it was working on loses its symbols: the files after it go to the
+// next process. The answer for a file depends only on its bytes, its name and the version of ctags.
 package symbol

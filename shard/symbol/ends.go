@@ -18,12 +18,12 @@ import (
 //	}                 the end
 //
 // A definition without this shape, such as a body with text of several lines at the margin, gets no
-// end: none is better than a wrong one. The text is read once, line by line, with a stack of the
-// open definitions.
+// end: no end is better than a wrong one. setDefinitionEnds reads the text once, line by line, with
+// a stack of the open definitions.
 type ends struct {
 	marks     []mark   // definitions that ctags has reported for the file so far
-	held      []Symbol // symbols that are passed on later: all from the first one without an end on, so that their order stays
-	nameBytes []byte   // copies of the names and signatures in held
+	waiting   []Symbol // symbols for finish: all from the first one without an end on, so that they stay in order
+	nameBytes []byte   // copies of the names and signatures in waiting
 
 	open     []openDefinition // the deepest comes last
 	limits   []uint32         // ends of the known definitions around the current line, the smallest last
@@ -32,23 +32,26 @@ type ends struct {
 
 // mark is a definition of several lines, whose end is known or to be found.
 type mark struct {
-	line, end uint32
-	held      int  // index in ends.held of the symbol that needs the end; -1 if ctags told it
-	depth     int  // length of the name of its scope: of two definitions in one line the inner one has more
-	text      bool // it is no definition but a text of several lines
+	line, end   uint32
+	symbol      int  // index in ends.waiting of the symbol that needs the end; endKnown if ctags told the end
+	scopeLength int  // length of the name of its scope: of two definitions in one line the inner one has a longer scope
+	isText      bool // it is no definition but a text of several lines
 }
+
+// endKnown is the symbol of a mark whose end ctags told.
+const endKnown = -1
 
 // openDefinition is a definition whose end has not been found yet.
 type openDefinition struct {
 	mark   int // index of its mark
 	line   uint32
-	limit  uint32 // last line in which it can end
+	limit  uint32 // last line in which it can end; 0 if there is no limit
 	in     indentation
 	header bool   // its parameters are still open
 	braced bool   // it has a brace, so only a line that closes the brace is its end
 	value  bool   // a value follows, which may have its own braces
 	closed uint32 // last line of the definition, unless the next line continues it; 0 if unknown
-	final  bool   // with closed: nothing may continue it
+	final  bool   // no line may continue it after closed
 }
 
 // hasBody reports whether definitions of a kind usually have several lines.
@@ -61,43 +64,42 @@ func hasBody(kind string) bool {
 	return false
 }
 
-// Limits of the buffers that are kept from one file to the next: bytes of names, and symbols.
+// The largest buffers that the next file reuses: bytes of names, and symbols.
 const (
-	maxKeptBytes   = 1 << 20
-	maxKeptSymbols = 1 << 14
+	maxReusedBytes   = 1 << 20
+	maxReusedSymbols = 1 << 14
 )
 
-// reset prepares for the next file.
+// reset empties e for the next file.
 func (e *ends) reset() {
-	if cap(e.nameBytes) > maxKeptBytes || cap(e.held) > maxKeptSymbols {
+	if cap(e.nameBytes) > maxReusedBytes || cap(e.waiting) > maxReusedSymbols {
 		*e = ends{}
 	}
-	clear(e.held)
-	e.marks, e.held, e.nameBytes = e.marks[:0], e.held[:0], e.nameBytes[:0]
+	clear(e.waiting)
+	e.marks, e.waiting, e.nameBytes = e.marks[:0], e.waiting[:0], e.nameBytes[:0]
 	e.open, e.limits, e.lastLine = e.open[:0], e.limits[:0], 0
 }
 
-// add takes a symbol that ctags has found. It passes the symbol to use now, or holds it until
-// finish.
-func (e *ends) add(s Symbol, use func(Symbol)) {
-	wanted := s.End == 0 && hasBody(s.Kind)
+// addSymbol passes a symbol that ctags has found to use. A symbol that needs an end waits for
+// finish, and so does every symbol after it, so that they stay in order.
+func (e *ends) addSymbol(s Symbol, use func(Symbol)) {
+	needsEnd := s.End == 0 && hasBody(s.Kind)
 
 	// A known end limits the definitions around it whose ends are not known.
-	if wanted || s.End > s.Line {
-		m := mark{line: s.Line, end: s.End, held: -1, depth: len(s.ParentName), text: s.Kind == "heredoc"}
-		if wanted {
-			m.held = len(e.held)
+	if needsEnd || s.End > s.Line {
+		m := mark{line: s.Line, end: s.End, symbol: endKnown, scopeLength: len(s.ParentName), isText: s.Kind == "heredoc"}
+		if needsEnd {
+			m.symbol = len(e.waiting)
 		}
 		e.marks = append(e.marks, m)
 	}
 
-	// Symbols keep their order: after a held one all are held.
-	if !wanted && len(e.held) == 0 {
+	if !needsEnd && len(e.waiting) == 0 {
 		use(s)
 		return
 	}
 	s.Name, s.ParentName, s.Signature = e.copyName(s.Name), e.copyName(s.ParentName), e.copyName(s.Signature)
-	e.held = append(e.held, s)
+	e.waiting = append(e.waiting, s)
 }
 
 // copyName copies a name into nameBytes. If that is reallocated, earlier copies stay valid.
@@ -107,26 +109,27 @@ func (e *ends) copyName(name []byte) []byte {
 	return e.nameBytes[from:len(e.nameBytes):len(e.nameBytes)]
 }
 
-// finish finds the ends of the held symbols, and passes these to use. ctags has found all symbols
-// of the file.
+// finish finds the ends of the waiting symbols, and passes these to use. Call it after addSymbol got
+// all symbols of the file.
 func (e *ends) finish(text []byte, use func(Symbol)) {
-	if len(e.held) == 0 {
+	if len(e.waiting) == 0 {
 		return
 	}
 
-	e.setEnds(text)
+	e.setDefinitionEnds(text)
 	for _, m := range e.marks {
-		if m.held >= 0 {
-			e.held[m.held].End = m.end
+		if m.symbol != endKnown {
+			e.waiting[m.symbol].End = m.end
 		}
 	}
-	for _, s := range e.held {
+	for _, s := range e.waiting {
 		use(s)
 	}
 }
 
-// setEnds sets the missing ends of the marks, from the text of the file.
-func (e *ends) setEnds(text []byte) {
+// setDefinitionEnds sets the missing ends of the marks, from the text of the file. Each line first
+// closes the definitions that it does not continue, and then opens the one that begins in it.
+func (e *ends) setDefinitionEnds(text []byte) {
 	byLine := func(a, b mark) int { return cmp.Compare(a.line, b.line) }
 	if !slices.IsSortedFunc(e.marks, byLine) {
 		slices.SortStableFunc(e.marks, byLine)
@@ -139,7 +142,7 @@ func (e *ends) setEnds(text []byte) {
 		line, text, _ = bytes.Cut(text, newline)
 		first := next
 		for next < len(e.marks) && e.marks[next].line <= number {
-			if e.marks[next].text {
+			if e.marks[next].isText {
 				quoted = max(quoted, e.marks[next].end)
 			}
 			next++
@@ -165,9 +168,9 @@ func (e *ends) setEnds(text []byte) {
 
 var newline = []byte{'\n'}
 
-// isInside reports whether a line in which no definition begins can end none either: nothing is
-// open, or the deepest definition has a brace and the line is indented more. It is a fast test that
-// is true for most lines.
+// isInside reports whether a line in which no definition begins cannot end a definition either: none
+// is open, or the deepest one has a brace and the line is indented more. It is a fast test that is
+// true for most lines.
 func (e *ends) isInside(line []byte) bool {
 	if len(e.open) == 0 {
 		return true
@@ -193,22 +196,24 @@ func (e *ends) isInside(line []byte) bool {
 }
 
 // openAt opens the definition that begins in line l, so that the next lines can end it. Of several
-// it opens the outermost. The marks of the line are those from first to next, without next.
+// definitions it opens the outermost; none if two are equally far out, or if the definition ends in
+// the line. It adds the known ends of the line to e.limits. The marks of the line are
+// e.marks[first:next].
 func (e *ends) openAt(l *sourceLine, first, next int) {
 	for len(e.limits) > 0 && e.limits[len(e.limits)-1] < l.number {
 		e.limits = e.limits[:len(e.limits)-1]
 	}
 
-	outer, alone := -1, true // index of the outermost mark, and whether no other is as far out
+	outer, alone := -1, true // index of the outermost mark; whether no other mark has a scope as short
 	for i := first; i < next; i++ {
 		m := &e.marks[i]
 		switch {
-		case m.text:
-		case m.held < 0:
+		case m.isText:
+		case m.symbol == endKnown:
 			e.addLimit(m)
-		case outer < 0 || m.depth < e.marks[outer].depth:
+		case outer < 0 || m.scopeLength < e.marks[outer].scopeLength:
 			outer, alone = i, true
-		case m.depth == e.marks[outer].depth:
+		case m.scopeLength == e.marks[outer].scopeLength:
 			alone = false
 		}
 	}
@@ -228,8 +233,8 @@ func (e *ends) openAt(l *sourceLine, first, next int) {
 	e.open = append(e.open, d)
 }
 
-// addLimit adds an end that ctags has told to limits, in order. Ctags reports some definitions that
-// reach beyond the one around them, so the end need not be the smallest.
+// addLimit inserts the end of m, which ctags told, into e.limits. The end need not be the smallest,
+// because ctags reports some definitions that reach beyond the definition around them.
 func (e *ends) addLimit(m *mark) {
 	i := len(e.limits)
 	for i > 0 && e.limits[i-1] < m.end {
@@ -275,8 +280,8 @@ func (e *ends) popWithEnd(end uint32) {
 	}
 }
 
-// endBefore returns the end of a definition whose next line belongs to it no more and does not
-// close it; 0 if it is unknown.
+// endBefore returns the end of a definition if the current line neither belongs to it nor closes it;
+// 0 if it is unknown.
 func (e *ends) endBefore(d *openDefinition) uint32 {
 	if d.closed > 0 {
 		return d.closed
@@ -287,9 +292,9 @@ func (e *ends) endBefore(d *openDefinition) uint32 {
 	return e.lastLine
 }
 
-// closeAt takes a line that is as deep as a definition. It returns the end of the definition, or
-// that it stays open. In that case closed may be set: the line is the end unless the next one
-// continues it.
+// closeAt decides what a line that is as deep as a definition does to it. It returns the end of the
+// definition (0 if unknown), or that the definition stays open. Then it sets d.closed if the line is
+// the end unless the next line continues the definition.
 func (e *ends) closeAt(d *openDefinition, l *sourceLine) (end uint32, stays bool) {
 	s := l.shape()
 
@@ -312,7 +317,7 @@ func (e *ends) closeAt(d *openDefinition, l *sourceLine) (end uint32, stays bool
 		d.closed, d.final = l.number, true
 		return 0, true
 	case l.text[0] != '}' && d.braced && !d.header:
-		return 0, false // the brace is still open, so this is not clear
+		return 0, false // the brace is still open, so the end is unknown
 
 	// The line opens the next part, such as the body after the parameters.
 	case s.opens() && (d.header || l.text[0] != '}'):

@@ -317,7 +317,7 @@ func bothEnds(t *testing.T, p *Pool, f File) (pairs [][2]uint32) {
 		if s.End > s.Line && hasBody(s.Kind) {
 			pairs = append(pairs, [2]uint32{s.End})
 			s.End = 0
-			e.add(s, nil)
+			e.addSymbol(s, nil)
 		}
 	}, func(_ int, err error) {
 		if err != nil {
@@ -353,7 +353,7 @@ func TestDefinitionEnds_preferThoseFromCtags(t *testing.T) {
 		use := func(s Symbol) { got = append(got, fmt.Sprintf("%d-%d", s.Line, s.End)) }
 		var e ends
 		for _, s := range c.symbols {
-			e.add(s, use)
+			e.addSymbol(s, use)
 		}
 		e.finish([]byte(text), use)
 		if strings.Join(got, " ") != c.want {
@@ -385,7 +385,7 @@ func TestDefinitionEnds_takeLinearTimeForManyOpenDefinitions(t *testing.T) {
 			case '\n':
 				line++
 			case 'f':
-				e.add(Symbol{Name: []byte("f"), Kind: "function", Line: line}, nil)
+				e.addSymbol(Symbol{Name: []byte("f"), Kind: "function", Line: line}, nil)
 			}
 		}
 		held, lines := 0, uint32(strings.Count(text, "\n")+1)
@@ -410,7 +410,7 @@ func TestDefinitionEnds_allocateNothingPerLine(t *testing.T) {
 		e.reset()
 		for i := range uint32(1000) {
 			symbol.Line = 1 + 5*i
-			e.add(symbol, use)
+			e.addSymbol(symbol, use)
 		}
 		e.finish(text, use)
 	})
@@ -436,7 +436,7 @@ func FuzzDefinitionEnds_areNestedAndInTheFile(f *testing.F) {
 				s.End = s.Line + known
 			}
 			told = append(told, s)
-			e.add(s, use)
+			e.addSymbol(s, use)
 		}
 		e.finish([]byte(text), use)
 

@@ -12,8 +12,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Keys of configuration are symbols, which ctags does not find. Data must not flood those of
-// code, so these are left out:
+// Keys of configuration are symbols, which ctags does not find. They must not outnumber the symbols
+// of code, so these are left out:
 //
 //   - files that are generated or locked, larger than maxKeyBytes, or with more than maxKeys keys
 //   - keys below elements of a list, and more than maxKeyLevels deep
@@ -40,8 +40,8 @@ var keyReaders = map[string]func(*keys, []byte){
 	"Dockerfile":         (*keys).readDocker,
 }
 
-// blockKinds are the kinds of blocks of HCL and of objects of Kubernetes. Any other one is called
-// "key", since a file of symbols has a bounded number of kinds.
+// blockKinds are the kinds of blocks of HCL and of objects of Kubernetes. Blocks and objects of
+// other kinds get the kind "key", because a file of symbols has a bounded number of kinds.
 var blockKinds = strings.Fields(`check data ephemeral job locals module output provider resource task variable
 	configmap cronjob customresourcedefinition clusterrole clusterrolebinding daemonset deployment gateway
 	horizontalpodautoscaler ingress kustomization namespace networkpolicy persistentvolume persistentvolumeclaim pod
@@ -64,7 +64,7 @@ func hasKeys(file, language string) bool {
 // keys collects the keys of a file.
 type keys struct {
 	found   []key
-	open    []int // indexes in found of the keys around the current line, the deepest last
+	open    []int // indexes in found of the keys that enclose the current line, the deepest last
 	tooMany bool  // there are more than maxKeys
 
 	lastLine int // the last line so far that can belong to an open key
@@ -78,8 +78,9 @@ type key struct {
 	depth              int    // in YAML the column, else the number of levels
 }
 
-// keysOf calls use with the keys of a file.
-func keysOf(f *File, use func(Symbol)) {
+// findKeys calls use with the keys of a file, in their order. It calls it for none if the file is
+// generated, too large or has too many keys.
+func findKeys(f *File, use func(Symbol)) {
 	if len(f.Content) > maxKeyBytes || enry.IsGenerated(f.Path, f.Content) {
 		return
 	}
@@ -97,7 +98,7 @@ func keysOf(f *File, use func(Symbol)) {
 	}
 }
 
-// closeKeys ends the open keys of this depth or deeper, in lastLine.
+// closeKeys ends the open keys of a depth and all deeper ones, in k.lastLine.
 func (k *keys) closeKeys(depth int) {
 	for n := len(k.open); n > 0 && k.found[k.open[n-1]].depth >= depth; n-- {
 		if x := &k.found[k.open[n-1]]; k.lastLine > x.line {
@@ -107,13 +108,13 @@ func (k *keys) closeKeys(depth int) {
 	}
 }
 
-// addKey adds a key, see addSymbol.
+// addKey adds a symbol of kind "key" as addSymbol does.
 func (k *keys) addKey(name string, line, depth int) {
 	k.addSymbol(name, "key", line, depth)
 }
 
-// addSymbol closes the keys of this depth or deeper, and adds a symbol, unless it is one of those
-// that are left out. The symbol stays open until the next one that is not deeper.
+// addSymbol closes the keys of a depth and all deeper ones, and adds a symbol, unless keys of its
+// sort are left out. The symbol stays open until the next symbol that is not deeper.
 func (k *keys) addSymbol(name, kind string, line, depth int) {
 	k.closeKeys(depth)
 	k.lastLine = line
@@ -324,10 +325,10 @@ var (
 	hclLabel   = regexp.MustCompile(`"([^"]*)"|([\w-]+)`)
 )
 
-// readHCL adds the blocks of an HCL file, whose names are their last labels, and the keys in them.
+// readHCL adds the blocks of an HCL file and the keys in them. The name of a block is its last label.
 func (k *keys) readHCL(text []byte) {
 	number, until := 0, "" // until is the line that ends a text of several lines
-	var brackets []byte    // those that are open, the innermost last
+	var brackets []byte    // the open brackets, the innermost last
 	for row := range bytes.Lines(text) {
 		number++
 		line := strings.TrimSpace(string(row))

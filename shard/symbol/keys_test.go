@@ -9,7 +9,7 @@ import (
 // keysIn lists the keys of a file, each as "first-last kind parent.name".
 func keysIn(file, language, text string) string {
 	var out []string
-	keysOf(&File{Path: file, Language: language, Content: []byte(text)}, func(s Symbol) {
+	findKeys(&File{Path: file, Language: language, Content: []byte(text)}, func(s Symbol) {
 		lines := fmt.Sprint(s.Line)
 		if s.End > 0 {
 			lines += fmt.Sprintf("-%d", s.End)
@@ -115,7 +115,7 @@ func TestConfigurationKeys_omitLargeDataFiles(t *testing.T) {
 	}
 }
 
-func FuzzKeys(f *testing.F) {
+func FuzzConfigurationKeys_areOnLinesOfTheFile(f *testing.F) {
 	f.Add("a.yaml", "YAML", "a:\n  b: 1\n")
 	f.Add("a.json", "JSON", `{"a": [{"b": 1}]}`)
 	f.Add("a.tf", "HCL", "a \"b\" {\n c = [\n ]\n}\n")
@@ -124,7 +124,7 @@ func FuzzKeys(f *testing.F) {
 			return
 		}
 		lines := uint32(strings.Count(text, "\n") + 1)
-		keysOf(&File{Path: file, Language: language, Content: []byte(text)}, func(s Symbol) {
+		findKeys(&File{Path: file, Language: language, Content: []byte(text)}, func(s Symbol) {
 			if s.Line < 1 || s.Line > lines || s.End > lines || len(s.Name) == 0 {
 				t.Errorf("%d-%d %q of %d lines", s.Line, s.End, s.Name, lines)
 			}

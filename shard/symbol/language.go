@@ -7,8 +7,8 @@ import (
 	"github.com/go-enry/go-enry/v2"
 )
 
-// extensions maps a language to an extension that ctags knows. It is used if the file's own
-// extension is missing or misleads ctags, which takes .h for C++.
+// extensions maps a language to an extension that ctags knows. nameFor uses it if the extension of
+// the file is missing or misleads ctags, which takes .h for C++.
 var extensions = map[string]string{
 	"C": ".c", "C++": ".cpp", "Objective-C": ".m", "Shell": ".sh", "Python": ".py", "Perl": ".pl", "Ruby": ".rb", "JavaScript": ".js",
 	"PHP": ".php", "Tcl": ".tcl", "Awk": ".awk", "Lua": ".lua", "TypeScript": ".ts", "Makefile": ".mk",
@@ -17,8 +17,8 @@ var extensions = map[string]string{
 // HasKeys reports whether the keys of files in a language are symbols.
 func HasKeys(language string) bool { return keyReaders[language] != nil }
 
-// Can reports whether files in a language can have symbols: those of code, or keys.
-func Can(language string) bool {
+// MayHaveSymbols reports whether files in a language can have symbols: definitions in code, or keys.
+func MayHaveSymbols(language string) bool {
 	kind := enry.GetLanguageType(language)
 	return HasKeys(language) || language != "" && kind != enry.Data && kind != enry.Prose
 }
@@ -29,8 +29,8 @@ func Has(file, language string) bool {
 	return ok
 }
 
-// nameFor returns a name for a file from which ctags knows its language, and as little else as
-// possible. ok is false for files without symbols.
+// nameFor returns a name for a file that tells ctags its language, and as little else as possible.
+// ok is false for a file in which ctags finds no symbols.
 //
 //	include/list.h, C   f.c
 //	bin/build, Shell    f.sh
@@ -52,11 +52,11 @@ func nameFor(file, language string) (name string, ok bool) {
 
 	base := path.Base(file)
 	ext := path.Ext(base)
-	if want, ok := extensions[language]; ok && (ext == "" || ext == ".h" || ext == ".in" || ext == ".inc") {
+	if clear, ok := extensions[language]; ok && (ext == "" || ext == ".h" || ext == ".in" || ext == ".inc") {
 		if language == "Makefile" && isPlainName(base) {
 			return base, true
 		}
-		return "f" + want, true
+		return "f" + clear, true
 	}
 
 	if isPlainName(base) && len(base) <= 100 {

@@ -12,8 +12,8 @@ type sourceLine struct {
 	in     indentation
 	text   []byte
 
-	known    bool // computed is set
-	computed lineShape
+	shapeKnown bool // knownShape is set
+	knownShape lineShape
 }
 
 // newSourceLine splits a line into its indentation and its text, without trailing blanks.
@@ -22,8 +22,8 @@ func newSourceLine(number uint32, line []byte) sourceLine {
 	for end > 0 && (line[end-1] == ' ' || line[end-1] == '\t' || line[end-1] == '\r') {
 		end--
 	}
-	in, rest := indentationOf(line[:end])
-	return sourceLine{number: number, in: in, text: rest}
+	in, text := indentationOf(line[:end])
+	return sourceLine{number: number, in: in, text: text}
 }
 
 // saysNothing reports whether the indentation of the line says nothing about the end of a
@@ -40,8 +40,8 @@ func (l *sourceLine) saysNothing() bool {
 // are compared only if both measures agree.
 type indentation struct{ bytes, columns int }
 
-// indentationOf splits a line after its leading blanks.
-func indentationOf(line []byte) (in indentation, rest []byte) {
+// indentationOf returns the indentation of a line, and the line without its leading blanks.
+func indentationOf(line []byte) (in indentation, text []byte) {
 	n := 0
 	for n < len(line) && line[n] == ' ' {
 		n++
@@ -57,13 +57,13 @@ func indentationOf(line []byte) (in indentation, rest []byte) {
 	return indentation{n, columns}, line[n:]
 }
 
-// compare reports whether a line is indented more than another, and whether it is indented the
-// same.
+// compare reports whether a line with indentation a is indented more than one with b, and whether
+// both are indented the same.
 func (a indentation) compare(b indentation) (deeper, same bool) {
 	return a.bytes > b.bytes && a.columns > b.columns, a == b
 }
 
-// shallower reports whether a line is indented less than another.
+// shallower reports whether a line with indentation a is indented less than one with b.
 func (a indentation) shallower(b indentation) bool {
 	return a.bytes < b.bytes && a.columns < b.columns
 }
@@ -84,13 +84,13 @@ func (s lineShape) opens() bool { return s.last != 0 && bytes.IndexByte([]byte("
 
 // shape returns the shape of the line, which it computes once.
 func (l *sourceLine) shape() lineShape {
-	if l.known {
-		return l.computed
+	if l.shapeKnown {
+		return l.knownShape
 	}
-	l.known = true
+	l.shapeKnown = true
 
 	code := l.text
-	s := &l.computed
+	s := &l.knownShape
 
 	for i, c := range code {
 		if i > 0 && startsComment(code, i) {
@@ -121,7 +121,7 @@ func (l *sourceLine) shape() lineShape {
 	return *s
 }
 
-// startsComment reports whether a comment to the end of the line begins at i.
+// startsComment reports whether a comment up to the end of the line, with // or #, begins at i.
 func startsComment(code []byte, i int) bool {
 	if code[i] != '/' && code[i] != '#' || code[i-1] != ' ' && code[i-1] != '\t' {
 		return false

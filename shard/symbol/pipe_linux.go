@@ -9,7 +9,7 @@ import (
 // pipeSize is the wanted size of a pipe, and the largest that every user may set.
 const pipeSize = 1 << 20
 
-// widen enlarges a pipe and returns its size.
+// widen enlarges a pipe to pipeSize if the system allows that, and returns its size.
 func widen(f *os.File) int {
 	size := 0
 	if c, err := f.SyscallConn(); err == nil {

@@ -85,7 +85,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		if err == nil {
 			return p, nil
 		}
-		if reason == nil || !errors.Is(err, exec.ErrNotFound) { // what is wrong with a program says more than that one is missing
+		if reason == nil || !errors.Is(err, exec.ErrNotFound) { // an error of a program says more than a missing one
 			reason = err
 		}
 	}
@@ -207,18 +207,18 @@ type File struct {
 }
 
 // Tag calls use with the symbols of each file, in the order in which ctags finds them, and then
-// done with the index of the file. If done gets an error, the symbols of that file do not count:
-// they are unknown. A file on which a process failed is tried once more, alone in a new process.
+// done with the index of the file. If done gets an error, the symbols that use got for that file do
+// not count: its symbols are unknown. A file on which a process failed is tried once more, alone in a new process.
 // Then done is called a second time, and that call counts. Tag waits for a free process. It returns
 // an error only if ctx or the pool ends.
 func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done func(i int, err error)) error {
-	// Files without symbols, and those with keys, need no process.
+	// Files without symbols, and files whose keys are symbols, need no process.
 	var todo []task
 	for i, f := range files {
 		name, ok := nameFor(f.Path, f.Language)
 		switch {
 		case hasKeys(f.Path, f.Language):
-			keysOf(&f, use)
+			findKeys(&f, use)
 			done(i, nil)
 		case !ok || len(f.Content) == 0:
 			done(i, nil)
@@ -284,7 +284,7 @@ var errClosed = errors.New("find symbols: pool is closed")
 
 // task is a file on its way to a process.
 type task struct {
-	number    int
+	number    int    // index of the file in the call of Tag
 	name      string // name under which ctags sees it
 	content   []byte
 	timeLimit time.Duration // CPU time
@@ -293,14 +293,14 @@ type task struct {
 // maxDoublings is how often the time for a file is doubled at most.
 const maxDoublings = 4
 
-// timeLimit returns the CPU time for a file after so many failed attempts.
+// timeLimit returns the CPU time for a file after that many failed attempts.
 func (p *Pool) timeLimit(tries int) time.Duration {
 	return p.options.Timeout << min(max(tries, 0), maxDoublings)
 }
 
 // tagSome lets a process work on the first of the tasks; a nil process means a new one. It returns
-// how many have their answer, and the process if it can be used again. An error is about the next
-// task.
+// how many tasks have their answer, and the process, or nil if it has ended. An error is about the
+// first task without an answer.
 func (p *Pool) tagSome(ctx context.Context, proc *process, todo []task, use func(Symbol), done func(int, error)) (int, *process, error) {
 	if proc == nil {
 		var err error
@@ -311,16 +311,16 @@ func (p *Pool) tagSome(ctx context.Context, proc *process, todo []task, use func
 
 	stop := context.AfterFunc(ctx, proc.kill)
 	n, err := proc.tagSome(todo, use, done)
-	why := proc.watch.stop()
+	killReason := proc.watch.stop()
 	notKilled := stop()
 
-	if err == nil && why == "" && notKilled && proc.files < filesPerProcess {
+	if err == nil && killReason == "" && notKilled && proc.files < filesPerProcess {
 		return n, proc, nil
 	}
 
 	proc.end()
-	if err != nil && why != "" {
-		err = errors.New(why)
+	if err != nil && killReason != "" {
+		err = errors.New(killReason)
 	}
 	return n, nil, err
 }

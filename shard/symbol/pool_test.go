@@ -117,7 +117,7 @@ func TestCtagsPool_aBadFileDoesNotAffectOthers(t *testing.T) {
 
 // Whatever a program does with a file, only the symbols of that file stay unknown, and nobody waits
 // forever.
-func TestCtagsFailure_losesOnlyThatFile(t *testing.T) {
+func TestCtagsPool_failureLosesOnlyTheSymbolsOfThatFile(t *testing.T) {
 	t.Parallel()
 	for what, want := range map[string]string{
 		"crash": "EOF", "kill": "EOF", "half": "EOF", "garbage": "not an answer", "long": "", "hang": "does nothing", "child": "does nothing", "spin": "gave up",

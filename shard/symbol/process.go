@@ -23,17 +23,17 @@ const (
 // process is one running program. It belongs to one goroutine at a time; only kill may be called by
 // another.
 type process struct {
-	cmd    *exec.Cmd
-	in     *os.File
-	out    *bufio.Reader
-	answer *pacedReader // the reader below out
-	window int          // bytes that in accepts while nobody reads
-	watch  *watch       // kills the process; it runs while files are being read
-	files  int
-	send   []byte            // files with their headers
-	long   []byte            // a line that did not fit into the buffer of out
-	kinds  map[string]string // our name of a kind by the name in ctags
-	ends   ends
+	cmd      *exec.Cmd
+	in       *os.File
+	out      *bufio.Reader
+	answer   *pacedReader // the reader below out
+	window   int          // bytes that in accepts while ctags reads nothing
+	watch    *watch       // kills the process; it runs while files are being read
+	files    int
+	request  []byte            // files with their headers, which tagSome sends
+	longLine []byte            // a line that did not fit into the buffer of out
+	kinds    map[string]string // our name of a kind by the name in ctags
+	ends     ends
 }
 
 // start starts a ctags process.
@@ -79,8 +79,8 @@ func (p *Pool) launch() (*process, error) {
 }
 
 // pacedReader reads the answers of ctags. Ctags writes a little at a time, and waking up for each
-// write takes more time than reading. So while ctags has much to do, the reader pauses and lets the
-// pipe fill.
+// write takes more time than reading. So the reader pauses before it reads, longer the more text
+// ctags has to do, and lets the pipe fill.
 type pacedReader struct {
 	f    *os.File
 	todo int  // bytes of text without an answer yet
@@ -115,14 +115,14 @@ func (p *process) end() {
 }
 
 // tagSome sends the first of the tasks, as many as the pipe holds, so that ctags need not wait for
-// the next file. Then it reads the answers. It returns how many it has read; an error is about the
-// next task.
+// the next file. Then it reads the answers, and calls done for each. It returns how many it has
+// read; an error is about the task after these.
 func (p *process) tagSome(todo []task, use func(Symbol), done func(int, error)) (int, error) {
-	todo = p.fillSend(todo)
+	todo = p.fillRequest(todo)
 	p.watch.begin(todo[0].timeLimit)
 
 	// If writing fails, ctags has ended: the answers show after which file.
-	_, writeErr := p.in.Write(p.send)
+	_, writeErr := p.in.Write(p.request)
 	for n, t := range todo {
 		p.files++
 		if err := p.readAnswer(t.content, use); err != nil {
@@ -143,22 +143,22 @@ func (p *process) tagSome(todo []task, use func(Symbol), done func(int, error)) 
 	return len(todo), nil
 }
 
-// fillSend writes the first tasks to send and returns them.
-func (p *process) fillSend(todo []task) []task {
-	p.send, p.answer.todo, p.answer.full = p.send[:0], 0, false
+// fillRequest writes the first tasks to p.request, as many as the pipe holds, and returns them.
+func (p *process) fillRequest(todo []task) []task {
+	p.request, p.answer.todo, p.answer.full = p.request[:0], 0, false
 	for n, t := range todo {
 		// Send the first task whatever its size, because ctags reads a whole file before it
-		// answers. But if more followed than the pipe holds, ctags and this process would wait for
-		// each other.
-		if size := len(p.send) + len(t.name) + len(t.content) + headRoom; n > 0 && size > p.window {
+		// answers. But if the request were longer than the pipe holds, ctags and this process would
+		// wait for each other.
+		if size := len(p.request) + len(t.name) + len(t.content) + headRoom; n > 0 && size > p.window {
 			return todo[:n]
 		}
 
-		p.send = append(p.send, `{"command":"generate-tags","filename":`...)
-		p.send = strconv.AppendQuote(p.send, t.name)
-		p.send = append(p.send, `,"size":`...)
-		p.send = strconv.AppendInt(p.send, int64(len(t.content)), 10)
-		p.send = append(append(p.send, "}\n"...), t.content...)
+		p.request = append(p.request, `{"command":"generate-tags","filename":`...)
+		p.request = strconv.AppendQuote(p.request, t.name)
+		p.request = append(p.request, `,"size":`...)
+		p.request = strconv.AppendInt(p.request, int64(len(t.content)), 10)
+		p.request = append(append(p.request, "}\n"...), t.content...)
 		p.answer.todo += len(t.content)
 	}
 	return todo
@@ -200,7 +200,7 @@ func (p *process) readAnswer(content []byte, use func(Symbol)) error {
 				return errors.New("too many symbols")
 			}
 			if s, ok := p.symbol(&a); ok {
-				p.ends.add(s, use)
+				p.ends.addSymbol(s, use)
 			}
 		}
 	}
@@ -214,14 +214,14 @@ func (p *process) readLine() ([]byte, error) {
 	}
 
 	// Collect a line that is longer than the buffer, up to a limit.
-	p.long = append(p.long[:0], line...)
+	p.longLine = append(p.longLine[:0], line...)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		line, err = p.out.ReadSlice('\n')
-		if p.long = append(p.long, line...); len(p.long) > maxLine {
+		if p.longLine = append(p.longLine, line...); len(p.longLine) > maxLine {
 			return nil, errors.New("line is too long")
 		}
 	}
-	return p.long, err
+	return p.longLine, err
 }
 
 // symbol turns an answer into a symbol. ok is false for a definition without a name.
@@ -230,9 +230,9 @@ func (p *process) symbol(a *answer) (Symbol, bool) {
 		return Symbol{}, false
 	}
 
-	s := Symbol{Name: a.name, Kind: p.ourKind(a.kind), Line: a.line, End: a.end, Signature: a.signature}
+	s := Symbol{Name: a.name, Kind: p.cachedKindName(a.kind), Line: a.line, End: a.end, Signature: a.signature}
 	if hasRealName(a.scope) {
-		s.ParentName, s.ParentKind = a.scope, p.ourKind(a.scopeKind)
+		s.ParentName, s.ParentKind = a.scope, p.cachedKindName(a.scopeKind)
 	}
 
 	// Ctags calls the methods of some languages functions.
@@ -250,8 +250,8 @@ func hasRealName(name []byte) bool {
 	return len(name) > 0 && len(name) <= 1<<10 && !bytes.Contains(name, anonymous) && utf8.Valid(name)
 }
 
-// ourKind is like kindName. It caches the result, so that a symbol needs no allocation for it.
-func (p *process) ourKind(b []byte) string {
+// cachedKindName is like kindName. It caches the result, so that a symbol needs no allocation for it.
+func (p *process) cachedKindName(b []byte) string {
 	kind, ok := p.kinds[string(b)]
 	if !ok {
 		if len(p.kinds) >= maxKinds {
@@ -266,7 +266,8 @@ func (p *process) ourKind(b []byte) string {
 // typeKinds are the scopes whose functions are methods.
 var typeKinds = map[string]bool{"class": true, "struct": true, "interface": true, "trait": true, "implementation": true, "type": true}
 
-// kindName returns our name for a kind of ctags: the same for kinds that differ only by language.
+// kindName returns our name for a kind of ctags. Kinds that ctags names differently in different
+// languages have one name.
 func kindName(kind string) string {
 	switch kind {
 	case "func", "subroutine", "procedure":

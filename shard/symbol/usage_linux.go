@@ -31,7 +31,7 @@ func usageOf(group int) (sum usage, ok bool) {
 		if err != nil {
 			continue // the process has ended meanwhile
 		}
-		if u, of := parseStat(stat); of == group {
+		if u, processGroup := parseStat(stat); processGroup == group {
 			sum.cpu += u.cpu
 			sum.busy = sum.busy || u.busy
 			ok = true
@@ -41,7 +41,7 @@ func usageOf(group int) (sum usage, ok bool) {
 }
 
 // parseStat reads a line of /proc/N/stat: the usage of a process and its ended children, and its
-// process group.
+// process group; -1 if the line has another form.
 func parseStat(stat []byte) (u usage, group int) {
 	// The program's name is in brackets, and may contain any character.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])

@@ -6,7 +6,7 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// usageOf cannot read CPU time here: it counts all time as CPU time.
-func usageOf(int) (usage, bool) { return usage{cpu: clock.Since(loaded), busy: true}, true }
+// usageOf cannot read CPU time on this system: it counts all time as CPU time.
+func usageOf(int) (usage, bool) { return usage{cpu: clock.Since(programStart), busy: true}, true }
 
-var loaded = clock.Now()
+var programStart = clock.Now()

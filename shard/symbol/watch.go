@@ -21,13 +21,13 @@ type watch struct {
 	pid  int
 	kill func()
 
-	mu       sync.Mutex // guards the fields below
-	timer    *time.Timer
-	limit    time.Duration
-	began    time.Time // start of the current file
-	measured bool      // used was read during the current file
-	used     usage     // the usage when it was read
-	why      string    // why the process was killed; "" if it was not
+	mu         sync.Mutex // guards the fields below
+	timer      *time.Timer
+	limit      time.Duration
+	began      time.Time // start of the current file
+	measured   bool      // lastUsage was read during the current file
+	lastUsage  usage     // the usage when it was last read
+	killReason string    // why the watch killed the process; "" if it did not
 }
 
 // usage is what the processes of a group have used so far.
@@ -39,11 +39,11 @@ type usage struct {
 // newWatch returns a watch of a process and its group, which kill kills.
 func newWatch(pid int, kill func()) *watch { return &watch{pid: pid, kill: kill} }
 
-// begin starts the time of a file. It reports false if the process was killed already.
+// begin starts the time of a file. It returns false if the watch has killed the process already.
 func (w *watch) begin(limit time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.why != "" {
+	if w.killReason != "" {
 		return false
 	}
 
@@ -56,14 +56,15 @@ func (w *watch) begin(limit time.Duration) bool {
 	return true
 }
 
-// stop ends the time of the current file. It returns why the process was killed; "" if it was not.
+// stop ends the time of the current file. It returns why the watch killed the process; "" if it did
+// not.
 func (w *watch) stop() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	return w.why
+	return w.killReason
 }
 
 // check kills the process if the current file has taken too long. Otherwise it sets the timer
@@ -73,27 +74,27 @@ func (w *watch) check() {
 	defer w.mu.Unlock()
 
 	age := clock.Since(w.began)
-	if w.why != "" || age < w.limit { // another file has begun since the timer fired
+	if w.killReason != "" || age < w.limit { // another file has begun since the timer fired
 		return
 	}
 
 	now, known := usageOf(w.pid)
-	spent := now.cpu - w.used.cpu
+	spent := now.cpu - w.lastUsage.cpu
 	switch {
 	case !known || age >= wallFactor*w.limit:
-		w.why = fmt.Sprintf("gave up after %v", age.Round(time.Millisecond))
+		w.killReason = fmt.Sprintf("gave up after %v", age.Round(time.Millisecond))
 	case w.measured && spent >= w.limit:
-		w.why = fmt.Sprintf("gave up after %v of CPU time", spent.Round(time.Millisecond))
-	case w.measured && spent == 0 && !now.busy && !w.used.busy:
-		w.why = fmt.Sprintf("gave up after %v: the program does nothing", age.Round(time.Millisecond))
+		w.killReason = fmt.Sprintf("gave up after %v of CPU time", spent.Round(time.Millisecond))
+	case w.measured && spent == 0 && !now.busy && !w.lastUsage.busy:
+		w.killReason = fmt.Sprintf("gave up after %v: the program does nothing", age.Round(time.Millisecond))
 	default:
 		next := w.limit
 		if w.measured {
 			next = max(w.limit-spent, w.limit/8)
 		} else {
-			w.measured, w.used = true, now
+			w.measured, w.lastUsage = true, now
 		}
-		w.used.busy = now.busy
+		w.lastUsage.busy = now.busy
 		w.timer.Reset(next)
 		return
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Write finds the symbols of some texts and writes them into a file in dir. It copies the symbols
-// of documents that older files have, and calls tag for the others. If tag reports an error for a
-// text, its symbols stay unknown. Write fails only at the end of ctx, or if it cannot read a text.
-// Where tag has failed for an older file, Write calls it again only if again is set.
+// Write finds the symbols of some texts, writes them into a file in dir, and returns its id. It
+// copies the symbols of documents that a known file has, and calls tag for all other documents. For
+// a document for which tag failed before, it calls tag again only if again is set. If tag reports an
+// error for a text, the symbols of that text stay unknown.
 func Write(ctx context.Context, dir string, texts Texts, known []Known, again bool, tag Tagger) (file.ID, error) {
 	c := &collector{
 		texts: texts, tag: tag, docs: make([][]byte, texts.Count), extents: make([][]byte, texts.Count),
@@ -20,7 +20,7 @@ func Write(ctx context.Context, dir string, texts Texts, known []Known, again bo
 		names: newInterner(), parents: newInterner(), kinds: map[string]uint32{},
 	}
 
-	// run tags only the documents that have no rows yet.
+	// tagDocuments tags only the documents that have no rows yet.
 	if err := c.copyKnown(ctx, known); err != nil {
 		return file.ID{}, err
 	}
@@ -39,7 +39,7 @@ type collector struct {
 
 	extents [][]byte // by document: where the definitions of its rows end, as extentWriter writes it
 
-	again bool    // try documents that failed before
+	again bool    // tag documents again for which tag failed before
 	tries []uint8 // by document: attempts to tag it that failed, and one more while an attempt runs
 
 	mu        sync.Mutex // guards the fields below
@@ -72,7 +72,7 @@ func (c *collector) tagDocuments(ctx context.Context) error {
 		wg.Go(func() {
 			w := tagging{c: c, batch: batch, read: c.texts.Reader()}
 			for more := true; more; {
-				// Files are mapped. Guard turns the fault at reading a truncated one into an error.
+				// Guard turns the fault of reading a truncated mapped file into an error.
 				err := file.Guard(func() (err error) {
 					more, err = w.tagBatch(ctx)
 					return err
@@ -125,7 +125,7 @@ const maxKinds = 1<<16 - 1
 // c.
 func (c *collector) kindNumberLocked(kind string) uint32 {
 	if len(c.kindNames) >= maxKinds {
-		kind = "" // no tagger has so many kinds, so these are wrong
+		kind = "" // no correct tagger has so many kinds
 	}
 
 	n, ok := c.kinds[kind]

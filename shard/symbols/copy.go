@@ -8,16 +8,17 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// copyKnown copies the symbols of the documents for which an older file has them.
+// copyKnown copies the symbols of each document from the first known file that has them. For a
+// document for which tag failed in all known files, it sets c.tries.
 func (c *collector) copyKnown(ctx context.Context, known []Known) error {
 	if len(known) == 0 {
 		return nil
 	}
 
-	want := map[Key]int{} // documents without symbols so far
+	missing := map[Key]int{} // documents without symbols so far
 	for doc := range c.docs {
 		if key, ok := c.texts.Key(doc); ok {
-			want[key] = doc
+			missing[key] = doc
 		}
 	}
 
@@ -25,16 +26,16 @@ func (c *collector) copyKnown(ctx context.Context, known []Known) error {
 		old := copying{c: c, from: k.File, names: make([]uint32, k.File.names), parents: make([]uint32, len(k.File.parents))}
 		for doc := range k.Texts.Count {
 			key, ok := k.Texts.Key(doc)
-			to, wanted := want[key]
-			if !ok || !wanted {
+			to, isMissing := missing[key]
+			if !ok || !isMissing {
 				continue
 			}
-			// If this file has no symbols for the document, another one may have them.
+			// If tag failed for the document in this file, a later known file may have its symbols.
 			if tries := k.File.failedTries(doc); tries > 0 {
 				c.tries[to] = uint8(tries)
 			} else {
 				old.docs = append(old.docs, copiedDoc{doc, to})
-				delete(want, key)
+				delete(missing, key)
 			}
 		}
 

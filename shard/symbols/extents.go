@@ -16,7 +16,7 @@ import (
 //	01 5a      one row before, 90 bytes
 type extentWriter struct {
 	coded  []byte
-	passed uint64 // rows without an extent since the last one with an extent
+	passed uint64 // number of rows without an extent since the last row with one
 }
 
 func (w *extentWriter) reset() { w.coded, w.passed = w.coded[:0], 0 }
@@ -69,7 +69,7 @@ func (r *extentReader) readUint() uint64 {
 	return v
 }
 
-// extentColumn returns the extents of all documents, and where those of each end.
+// extentColumn returns the extents of all documents, and where the extents of each document end.
 func (c *collector) extentColumn() (extents, ends []byte) {
 	for _, coded := range c.extents {
 		extents = append(extents, coded...)
@@ -78,8 +78,7 @@ func (c *collector) extentColumn() (extents, ends []byte) {
 	return extents, ends
 }
 
-// Line is where a line of a document begins, and where it ends without its
-// newline.
+// Line is where a line of a document begins, and where it ends without its newline.
 type Line struct{ Start, End int }
 
 // Around finds the innermost definition around each of some ascending lines: of the definitions
@@ -92,8 +91,8 @@ func (y *File) Around(doc int, lines []Line, recent *Recent, use func(line int, 
 	}
 
 	for i, line := range lines {
-		// Take the last row that begins before the end of the line, or the first around it that
-		// ends after the start of the line.
+		// Begin with the last row that begins before the end of the line. Go outward to the first
+		// row around it that ends after the start of the line.
 		at := sort.Search(len(open), func(k int) bool { return open[k].Offset >= line.End }) - 1
 		for at >= 0 && open[at].end <= line.Start {
 			at = open[at].longer
@@ -111,8 +110,9 @@ func (y *File) Around(doc int, lines []Line, recent *Recent, use func(line int, 
 	return nil
 }
 
-// openRow is a row that spans several lines. longer is the last earlier row that ends after it; -1
-// if there is none. A line after the end of this row cannot be in any row between.
+// openRow is a row that spans several lines. longer is the index of the last earlier row that ends
+// after it; -1 if there is none. A line after the end of a row cannot be in any row between the row
+// and the longer one.
 //
 //	func f() {        0: ends at 9, longer -1
 //	  for ... {       1: ends at 4, longer 0
@@ -164,7 +164,7 @@ func (y *File) decodeExtents(doc int, buf []byte) ([]byte, error) {
 	return extents, nil
 }
 
-// setOpen sets h.open to the rows that have an extent, with their links to longer rows. It reports
+// setOpen sets h.open to the rows that have an extent, with their links to longer rows. It returns
 // false if the extents are damaged.
 func (h *Recent) setOpen(rows []Row, extents *extentReader) bool {
 	stack, dst := h.nested[:0], h.open
@@ -177,8 +177,8 @@ func (h *Recent) setOpen(rows []Row, extents *extentReader) bool {
 			continue
 		}
 
-		// stack has the rows in dst that may be the longer one of a later row. Each ends before the
-		// one below it in the stack. Remove those that end no later than this row.
+		// stack has the rows of dst to which a later row may link. Each ends before the row below it
+		// in the stack. Remove the rows that end no later than this row.
 		end := row.Offset + extent
 		for len(stack) > 0 && dst[stack[len(stack)-1]].end <= end {
 			stack = stack[:len(stack)-1]

@@ -41,11 +41,11 @@ type File struct {
 	unknown   []Unknown // by number
 }
 
-// parent is what a symbol is defined in.
+// parent is the scope in which a symbol is defined, such as a class.
 type parent struct{ name, kind string }
 
 // Open returns the symbols of a file of kind [file.KindSymbols], which shares the tables with other
-// files. Nothing is read yet.
+// files. It reads nothing: Ready does.
 func Open(f *file.File, tables *Tables) *File { return &File{f: f, tables: tables} }
 
 // Ready reads and checks the columns, once, and checks that the symbols belong to the given shard
@@ -140,13 +140,13 @@ func (y *File) loadCodes() error {
 	}
 
 	// The order in which collector.writeFile adds these columns.
-	all := []**code{&y.code.parents, &y.code.pages, &y.code.refs, &y.code.docs, &y.code.extents}
-	if len(b) != len(all)*codeBytes {
+	codes := []**code{&y.code.parents, &y.code.pages, &y.code.refs, &y.code.docs, &y.code.extents}
+	if len(b) != len(codes)*codeBytes {
 		return fmt.Errorf("%w: size of the codes", file.ErrDamaged)
 	}
 
-	for i, t := range all {
-		if *t, err = newCode(b[i*codeBytes:(i+1)*codeBytes], y.tables); err != nil {
+	for i, c := range codes {
+		if *c, err = newCode(b[i*codeBytes:(i+1)*codeBytes], y.tables); err != nil {
 			return err
 		}
 	}
@@ -172,8 +172,8 @@ func (y *File) loadParents(kinds []string) error {
 	for i := range y.parents {
 		shared, rest, kind := d.Uint(), d.Text(), d.Uint()
 
-		// Limit the names, because each may repeat all of the one before: otherwise a small damaged
-		// file could need memory that grows with the square of its size.
+		// Limit the length of names. Each may repeat the whole name before it, so a small damaged
+		// file could otherwise need memory that grows with the square of its size.
 		if d.Err() != nil || shared > uint64(len(before)) || len(rest) > MaxName-int(shared) || kind >= uint64(len(kinds)) {
 			return fmt.Errorf("%w: parent %d", file.ErrDamaged, i)
 		}
@@ -206,11 +206,11 @@ func (y *File) loadColumns() error {
 
 	// The columns of pages have one row a page, the others one row a document.
 	pages := y.pageEnd.Len()
-	sized := y.pageSize.Len() == pages && y.pageName.Len() == pages && y.firstEnd.Len() == pages && y.refEnd.Len() == pages &&
+	lengthsMatch := y.pageSize.Len() == pages && y.pageName.Len() == pages && y.firstEnd.Len() == pages && y.refEnd.Len() == pages &&
 		y.docEnd.Len() == y.documents && y.extentEnd.Len() == y.documents
-	ordered := ascending(y.pageEnd, len(y.pages)) && ascending(y.firstEnd, len(y.first)) && ascending(y.refEnd, len(y.refs)) &&
+	inOrder := ascending(y.pageEnd, len(y.pages)) && ascending(y.firstEnd, len(y.first)) && ascending(y.refEnd, len(y.refs)) &&
 		ascending(y.docEnd, len(y.docs)) && ascending(y.extentEnd, len(y.extents)) && ascending(y.pageName, y.names)
-	if !sized || !ordered {
+	if !lengthsMatch || !inOrder {
 		return fmt.Errorf("%w: columns do not fit together", file.ErrDamaged)
 	}
 
@@ -222,7 +222,7 @@ func (y *File) loadColumns() error {
 	return nil
 }
 
-// ascending reports whether 0 <= c[0] <= c[1] <= ... <= limit.
+// ascending reports whether the column ascends up to limit: 0 <= c[0] <= c[1] <= ... <= limit.
 func ascending(c file.Column32, limit int) bool {
 	before := uint32(0)
 	for i := range c.Len() {
@@ -271,8 +271,9 @@ func (y *File) openPostings() error {
 	return nil
 }
 
-// nameFile adds the name of the file to an error that says the postings are corrupt.
-func (y *File) nameFile(err error) error {
+// damagedFile turns an error about corrupt postings into one that names the file as damaged. It
+// returns other errors unchanged.
+func (y *File) damagedFile(err error) error {
 	if errors.Is(err, trigram.ErrCorrupt) {
 		return y.f.Damaged("%w", err)
 	}

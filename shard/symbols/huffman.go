@@ -42,7 +42,8 @@ func newHuffmanCode(counts *[1 << 8]int) *huffmanCode {
 }
 
 // setLengths sets the lengths of the codes by Huffman's algorithm: it merges the two rarest trees
-// until one is left, and each time the codes of their bytes get a bit longer.
+// until one is left. Each merge makes the codes of their bytes one bit longer. It shortens codes
+// above codeBits.
 func (c *huffmanCode) setLengths(counts *[1 << 8]int) {
 	type tree struct {
 		count int
@@ -84,7 +85,7 @@ func (c *huffmanCode) setLengths(counts *[1 << 8]int) {
 //
 //	sum of 1<<(codeBits-length) over all bytes <= 1<<codeBits
 func (c *huffmanCode) limitLengths() {
-	used := 0
+	used := 0 // left side of the inequality
 	for b, n := range c.length {
 		if n > codeBits {
 			c.length[b] = codeBits
@@ -94,7 +95,7 @@ func (c *huffmanCode) limitLengths() {
 		}
 	}
 
-	// Lengthen the longest of the others, because their bytes are the rarest.
+	// Lengthen the longest codes below the limit, because their bytes are the rarest.
 	for n := uint8(codeBits - 1); used > 1<<codeBits && n > 0; {
 		b := slices.Index(c.length[:], n)
 		if b < 0 {
@@ -139,11 +140,10 @@ func (c *huffmanCode) appendLengths(dst []byte) []byte {
 	return dst
 }
 
-// encode appends the codes of src.
+// encode appends the codes of the bytes of src to dst, and fills up the last byte with zeros.
 func (c *huffmanCode) encode(dst, src []byte) []byte {
-	// acc has n bits that are not written yet. Six bytes are written at once: eight are appended,
-	// and the last two dropped. n < 48 before each byte, so acc never has more than 47 + codeBits
-	// bits.
+	// acc has n bits that are not in dst yet. Once it has 48, write six bytes: append eight, and drop
+	// the last two. n < 48 before each byte, so acc never has more than 47 + codeBits bits.
 	acc, n := uint64(0), uint(0)
 	for _, b := range src {
 		acc |= uint64(c.bits[b]) << n
@@ -252,8 +252,8 @@ func (t *huffmanTable) decode(dst, src []byte) bool {
 	acc, n := uint64(0), uint(0)
 	i := 0
 
-	// While both slices have eight bytes left: fill acc without a branch to 56 bits or more, which
-	// are enough for four entries.
+	// While both slices have eight bytes left, fill acc without a branch to at least 56 bits, which
+	// four entries never exceed.
 	for len(dst)-i >= 8 && len(src) >= 8 {
 		acc |= binary.LittleEndian.Uint64(src) << n
 		src = src[(63-n)/8:]
@@ -272,7 +272,7 @@ func (t *huffmanTable) decode(dst, src []byte) bool {
 		}
 	}
 
-	// The rest, one byte at a time.
+	// Decode the last bytes one at a time.
 	for ; i < len(dst); i++ {
 		for n <= 56 && len(src) > 0 {
 			acc |= uint64(src[0]) << n

@@ -16,7 +16,7 @@ type interner struct {
 	slots  []uint64 // hash table with open addressing: hash, and in the lower half number + 1; 0 is free
 }
 
-// chunkBytes is the size of a chunk. The first ones start smaller and grow, since a small
+// chunkBytes is the size of a chunk. The first chunks start smaller and grow, because a small
 // repository has few names.
 const (
 	chunkBytes = 1 << 16
@@ -33,7 +33,7 @@ func (t *interner) hash(name []byte) uint32 { return uint32(maphash.Bytes(t.seed
 // intern returns the number of a name, and adds the name if it is new. It returns false if there is
 // no room for it.
 func (t *interner) intern(name []byte, hash uint32) (uint32, bool) {
-	// Linear probing ends at a free slot: grow leaves at least an eighth of them.
+	// Linear probing ends at a free slot: at least an eighth of the slots are free.
 	mask := uint32(len(t.slots) - 1)
 	i := hash & mask
 	for ; t.slots[i] != 0; i = (i + 1) & mask {
@@ -78,7 +78,7 @@ func (t *interner) appendName(name []byte) (at uint32, ok bool) {
 	return at, true
 }
 
-// grow doubles the hash table.
+// grow doubles the number of slots of the hash table.
 func (t *interner) grow() {
 	slots := make([]uint64, 2*len(t.slots))
 	mask := uint32(len(slots) - 1)

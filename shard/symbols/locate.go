@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// locateNames finds the offset of the name of each row in text t, and sorts the rows by it. It
-// drops rows whose name is not in their line, such as generated names, and names that are only
-// imported.
+// locateNames finds the offset of the name of each row in text t, and sorts the rows by it. It drops
+// rows whose name is not in their line, such as generated names, and names that are only imported.
+// It adds rows for the parts of Objective-C selectors, and sets the extent of each row.
 func (w *tagging) locateNames(t Untagged) {
 	byLine := func(a, b taggedRow) int { return cmp.Compare(a.line, b.line) }
 	if !slices.IsSortedFunc(w.rows, byLine) {
@@ -22,7 +22,7 @@ func (w *tagging) locateNames(t Untagged) {
 
 	for _, r := range w.rows {
 		if !lines.goTo(r.line) {
-			break // the text ends before it
+			break // the text ends before the line of the row
 		}
 
 		at := lines.findName(firstPart(t.Language, w.name(&r)))
@@ -93,7 +93,7 @@ func (w *tagging) appendParts(rows []taggedRow, r taggedRow, text []byte) []tagg
 }
 
 // findWithoutBlank searches for the name of a C++ operator without the blank that ctags adds, such
-// as `operator+`. If it finds that name, it gives it to the row and returns the offset; otherwise
+// as `operator+`. If it finds that name, it makes it the name of the row and returns its offset; otherwise
 // -1.
 func (w *tagging) findWithoutBlank(r *taggedRow, lines *lineReader) int {
 	sign, ok := bytes.CutPrefix(w.name(r), []byte("operator "))
@@ -140,13 +140,13 @@ func (w *tagging) measureExtents(text []byte) {
 // lineReader reads the lines of a text forward.
 type lineReader struct {
 	text   []byte
-	number uint32 // of the line, from 1
-	start  int    // of the line
-	end    int    // of the line; -1 while not known
+	number uint32 // number of the current line, from 1
+	start  int    // offset of its first byte
+	end    int    // offset of its end, without the newline; -1 while not known
 }
 
-// goTo moves to a line. It reports false if the text has fewer lines, or if it is past the line
-// already. l.start is the start of line l.number.
+// goTo moves to a line. It returns false if the text has fewer lines, or if it is past the line
+// already.
 func (l *lineReader) goTo(number uint32) bool {
 	for l.number < number {
 		i := bytes.IndexByte(l.text[l.start:], '\n')
@@ -196,8 +196,8 @@ func wordIn(line, name []byte) int {
 	return first
 }
 
-// linesBefore is in how many lines before the reported one findName searches. Some parsers of ctags
-// read ahead, and report the line that they have reached.
+// linesBefore is how many lines before the reported line findName searches, too. Some parsers of
+// ctags read ahead, and report the line that they have reached.
 const linesBefore = 3
 
 // wordBefore returns the position of a name as a whole word in the last lines of a text, searching
@@ -213,7 +213,7 @@ func wordBefore(text, name []byte) int {
 		start := bytes.LastIndexByte(text, '\n') + 1
 		line := text[start:]
 
-		// In other lines than the reported one, the name must be a whole word.
+		// Before the reported line, the name must be a whole word.
 		if at := wordIn(line, name); at >= 0 && (at == 0 || IsBorder(line[at-1], line[at])) {
 			if end := at + len(name); end == len(line) || IsBorder(line[end-1], line[end]) {
 				return start + at

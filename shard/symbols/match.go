@@ -14,7 +14,7 @@ import (
 type Pattern struct {
 	Matcher *match.Matcher
 	Formula *trigram.Formula // the condition that every match implies
-	InLine  bool             // the expression matches in a line of a text as it does in the line alone
+	InLine  bool             // the expression matches in a line of a longer text as it does in the line alone
 }
 
 // Hit is a name, and where in it a pattern first matches.
@@ -34,7 +34,7 @@ func (y *File) Match(p Pattern, use func(doc int)) ([]Hit, error) {
 	for seg := range y.post.Segments() {
 		units.Clear()
 		if _, err := y.post.Search(seg, p.Formula, nil, &scratch, &units); err != nil {
-			return nil, y.nameFile(err)
+			return nil, y.damagedFile(err)
 		}
 
 		for u := units.Next(0); u >= 0 && u < y.post.Units(seg); u = units.Next(u + 1) {
@@ -68,8 +68,8 @@ func (s *nameSearch) matchPage(number int) error {
 
 	text := s.buf
 	for n := 0; len(text) > 0; n++ {
-		// In most pages few names match. If the expression can be matched against many lines at
-		// once, skip to the next match.
+		// In most pages few names match. With InLine, match all names at once and skip to the first
+		// line that matches.
 		if s.p.InLine {
 			at, _, ok := s.p.Matcher.Next(text, 0)
 			if !ok {
@@ -96,20 +96,20 @@ func (s *nameSearch) matchPage(number int) error {
 	return nil
 }
 
-// FindName finds the names equal to name; with fold it ignores case. It calls use for each such
-// name and each document that defines it. exact says that the name is equal with its case.
+// FindName finds the names equal to name; with fold it ignores case. It calls use with the number of
+// each such name and each document that defines it. exact says that the name has the case of name.
 func (y *File) FindName(name string, fold bool, use func(number int, exact bool, doc int)) error {
-	want := strings.ToLower(name)
+	lower := strings.ToLower(name)
 	first := func(page int) string { return strings.ToLower(string(file.Entry(y.first, y.firstEnd, page))) }
 
 	// Names are sorted by their lower case. Start one page before the first page that begins with
 	// such a name, because the page before may end with one.
-	p := max(sort.Search(y.firstEnd.Len(), func(i int) bool { return first(i) >= want })-1, 0)
+	p := max(sort.Search(y.firstEnd.Len(), func(i int) bool { return first(i) >= lower })-1, 0)
 
 	refs := pageRefs{y: y}
 	var buf []byte
 	var err error
-	for ; p < y.firstEnd.Len() && first(p) <= want; p++ {
+	for ; p < y.firstEnd.Len() && first(p) <= lower; p++ {
 		if buf, err = y.decodePage(p, buf); err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (y *File) FindName(name string, fold bool, use func(number int, exact bool,
 			line, rest, _ := bytes.Cut(text, newline)
 			text = rest
 			exact := string(line) == name
-			if !exact && !(fold && len(line) == len(name) && strings.ToLower(string(line)) == want) {
+			if !exact && !(fold && len(line) == len(name) && strings.ToLower(string(line)) == lower) {
 				continue
 			}
 

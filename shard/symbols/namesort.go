@@ -16,13 +16,13 @@ type sortKey struct {
 }
 
 // sortNames returns the numbers of the names, sorted by lower case and then as they are.
-// Names have long prefixes in common, so they are compared eight bytes at a time: those
-// that are equal so far are sorted again by the next eight.
+// Names have long prefixes in common, so sortNames compares them eight bytes at a time. It sorts
+// names that are equal so far again by the next eight bytes.
 //
 //	depth 0   "mutex_lo" "mutex_lo" "mutex_un"
 //	depth 8   "ck"       "ck_slow"
 func sortNames(t *interner) []uint32 {
-	s := nameSorter{t: t, lower: map[uint32][]byte{}} // fills low below
+	s := nameSorter{t: t, lower: map[uint32][]byte{}}
 	keys := make([]sortKey, t.len())
 	for i := range keys {
 		n := uint32(i)
@@ -80,14 +80,14 @@ func (s *nameSorter) keyAt(number uint32, depth int) uint64 {
 	name := s.t.name(number)
 	if len(s.lower) > 0 {
 		if low, ok := s.lower[number]; ok {
-			return firstEight(low[min(depth, len(low)):])
+			return firstEightBytes(low[min(depth, len(low)):])
 		}
 	}
-	return lower8(firstEight(name[min(depth, len(name)):]))
+	return lower8(firstEightBytes(name[min(depth, len(name)):]))
 }
 
-// firstEight returns the first eight bytes of b as a number: the numbers sort as the bytes do.
-func firstEight(b []byte) uint64 {
+// firstEightBytes returns the first eight bytes of b as a number: the numbers sort as the bytes do.
+func firstEightBytes(b []byte) uint64 {
 	if len(b) >= 8 {
 		return binary.BigEndian.Uint64(b)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/lz"
 )
 
-// pageBytes is the greatest size of a page of names in full: one unit of postings.
+// pageBytes is the greatest size of a page with its names in full. A page is one unit of postings.
 const pageBytes = 4096
 
 // frontPage is the greatest size of a front-coded page. A front-coded name is the number of bytes
@@ -72,9 +72,9 @@ func (y *File) decodePage(i int, buf []byte) ([]byte, error) {
 	return page, nil
 }
 
-// Recent is a cache, for one goroutine, of what it decoded last from one file. All chunks of a
-// document need its rows and their ends, and names that are needed together are on few pages. The
-// zero value is empty.
+// Recent caches what one goroutine decoded last from one file. All chunks of a document need its
+// rows and their extents, and the names that a search needs are mostly on few pages. The zero value
+// is empty.
 type Recent struct {
 	// Cache, if not nil, is a cache of decoded pages that several goroutines share.
 	Cache PageCache
@@ -125,22 +125,22 @@ func (h *Recent) switchTo(y *File) {
 	}
 }
 
-// The largest buffers that ReuseBuffers passes on.
+// The largest buffers that ReuseBuffers reuses.
 const (
-	keepRows  = 2048
-	keepBytes = 64 << 10
+	maxReusedRows  = 2048
+	maxReusedBytes = 64 << 10
 )
 
 // ReuseBuffers returns an empty Recent that reuses the buffers of this one, unless they are large.
 func (h *Recent) ReuseBuffers() Recent {
 	out := Recent{Cache: h.Cache}
-	if cap(h.rows) <= keepRows {
+	if cap(h.rows) <= maxReusedRows {
 		out.rows = h.rows
 	}
-	if cap(h.open) <= keepRows {
+	if cap(h.open) <= maxReusedRows {
 		out.open, out.nested = h.open, h.nested
 	}
-	if max(cap(h.coded), cap(h.extents)) <= keepBytes {
+	if max(cap(h.coded), cap(h.extents)) <= maxReusedBytes {
 		out.coded, out.extents = h.coded, h.extents
 	}
 
@@ -150,7 +150,7 @@ func (h *Recent) ReuseBuffers() Recent {
 	return out
 }
 
-// readPage returns a page from the shared cache, or decodes it and stores it there.
+// readPage returns a page from the shared cache, or decodes it into buf and stores it in the cache.
 func (h *Recent) readPage(number int, buf []byte) ([]byte, error) {
 	if h.Cache == nil {
 		return h.y.decodePage(number, buf)
@@ -180,7 +180,7 @@ func (y *File) decodeName(n int, recent *Recent) (string, error) {
 
 	slot := &recent.pages[p%recentPages]
 	if slot.numberPlus1 != p+1 {
-		slot.numberPlus1 = 0 // load overwrites the text, even if it fails
+		slot.numberPlus1 = 0 // readPage overwrites the text, even if it fails
 		text, err := recent.readPage(p, slot.text)
 		if err != nil {
 			return "", err

@@ -11,26 +11,26 @@ import (
 // pageRefs reads the references of the names of a page: for each name the documents that define it.
 // The first call of forEach on a page decodes them.
 type pageRefs struct {
-	y    *File
-	page int
-	r    refReader
-	next int  // name of the page that r reads next
-	read bool // r has the references of this page
-	buf  []byte
+	y       *File
+	page    int
+	r       refReader
+	next    int  // name of the page that r reads next
+	decoded bool // r has the references of this page
+	buf     []byte
 }
 
 // goToPage moves to a page.
-func (p *pageRefs) goToPage(page int) { p.page, p.r, p.next, p.read = page, refReader{}, 0, false }
+func (p *pageRefs) goToPage(page int) { p.page, p.r, p.next, p.decoded = page, refReader{}, 0, false }
 
 // forEach calls use with each document that defines a name, given by its index in the page. The
 // index must be greater than in the call before.
 func (p *pageRefs) forEach(name int, use func(int)) error {
-	if !p.read {
+	if !p.decoded {
 		var ok bool
 		if p.buf, ok = p.y.code.refs.decodeCoded(p.buf, file.Entry(p.y.refs, p.y.refEnd, p.page)); !ok {
 			return p.y.f.Damaged("references of page %d", p.page)
 		}
-		p.r.b, p.read = p.buf, true
+		p.r.b, p.decoded = p.buf, true
 	}
 
 	// References can only be read in order, so skip those of earlier names.
@@ -49,7 +49,7 @@ type refReader struct {
 	first int // document of the name before
 }
 
-// reference is the documents of a name: the first one, and the gaps to the others.
+// reference is the documents that define a name: the first one, and the coded gaps to the others.
 type reference struct {
 	first int // -1 if the bytes are damaged
 	gaps  []byte
@@ -152,7 +152,7 @@ func (r *references) countDocument(name, doc int) {
 }
 
 // allocateLists allocates the lists. It turns the count of each name in end into the position where
-// its list begins; add then moves it to where the list ends.
+// its list begins; addDocument then moves it to where the list ends.
 func (r *references) allocateLists() {
 	sum := uint32(0)
 	for i, n := range r.end {
@@ -163,7 +163,8 @@ func (r *references) allocateLists() {
 	r.docs = make([]uint32, sum)
 }
 
-// addDocument stores a document of a name. Documents come in the same order as in the first pass.
+// addDocument stores a document that defines a name. Documents come in the same order as in the first
+// pass, and a repeated one is stored once.
 func (r *references) addDocument(name, doc int) {
 	if r.last[name] != uint32(doc)+1 {
 		r.last[name] = uint32(doc) + 1

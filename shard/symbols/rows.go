@@ -16,8 +16,8 @@ type Row struct {
 }
 
 // appendRow appends a row as rowReader reads it. before is the row before in the same document, or
-// the zero Row. It writes the difference of the offsets with a bit for "kind and parent follow",
-// the difference of the names, and then kind and parent if they are not those of the row before.
+// the zero Row. It writes the difference of the offsets with a bit for "kind and parent follow", the
+// difference of the names, and then kind and parent if they differ from those of the row before.
 func appendRow(dst []byte, before, r Row) []byte {
 	gap := uint64(r.Offset-before.Offset) << 1
 	if r.Kind != before.Kind || r.Parent != before.Parent {
@@ -117,7 +117,7 @@ func (y *File) decodeRows(doc int, recent *Recent) ([]Row, error) {
 	recent.rows = recent.rows[:0]
 	r := rowReader{b: recent.coded}
 	for r.next() {
-		// Callers index with these numbers unchecked.
+		// Callers use these numbers as indexes without a check.
 		if uint(r.row.Name) >= uint(y.names) || r.row.Kind >= len(y.kinds) || r.row.Parent > len(y.parents) || r.row.Offset > maxOffset {
 			r.malformed = true
 			break

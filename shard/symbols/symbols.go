@@ -23,7 +23,7 @@ type Definition struct {
 	End        uint32 // its last line; 0 where that is not known
 }
 
-// Untagged is a text whose definitions are still to be found.
+// Untagged is a text whose definitions the tagger shall find.
 type Untagged struct {
 	Path     string
 	Language string // as go-enry names it
@@ -60,8 +60,8 @@ type Texts struct {
 	Reader func() func(doc int, dst []byte) (text []byte, path string, err error)
 }
 
-// Known is an older file of symbols and the texts that it was made of. The symbols of a
-// document with the same key are copied from it.
+// Known is an older file of symbols and the texts that it was made of. Write copies from it the
+// symbols of documents with the same key.
 type Known struct {
 	File  *File
 	Texts Texts
@@ -73,11 +73,11 @@ type Unknown struct {
 	Tries int // attempts that failed
 }
 
-// MaxName is the longest stored name in bytes. People write no longer ones, and a page must have
-// room for it.
+// MaxName is the length of the longest stored name in bytes. People write no longer names, and a
+// page must have room for the longest.
 const MaxName = 1024
 
-// maxKind is the length of the longest kind in bytes. Longer ones are replaced by "".
+// maxKind is the length of the longest kind in bytes. "" replaces longer kinds.
 const maxKind = 100
 
 // maxOffset is the greatest offset of a symbol.
@@ -102,7 +102,7 @@ const (
 	secExtentEnd
 	secExtents
 	secUnknown
-	secPostings file.SectionID = 1 << 12 // of the first segment; the others follow
+	secPostings file.SectionID = 1 << 12 // postings of the first segment; those of the others follow
 )
 
 // IsWord reports whether a byte may be part of a name.

@@ -44,11 +44,11 @@ type code struct {
 }
 
 // newCode checks the lengths that appendLengths has written, and returns their code.
-func newCode(written []byte, all *Tables) (*code, error) {
+func newCode(written []byte, tables *Tables) (*code, error) {
 	if _, err := readLengths(written); err != nil {
 		return nil, err
 	}
-	return &code{written: written, tables: all}, nil
+	return &code{written: written, tables: tables}, nil
 }
 
 // decodeCoded decodes src as huffmanTable.decodeCoded does. It makes the table if there is none.

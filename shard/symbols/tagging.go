@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// tagging tags documents in one goroutine of a collector. It stores names as numbers and bytes,
-// because a string for each would cost more than all else.
+// tagging tags documents in one goroutine of a collector. It stores names as offsets in one buffer,
+// because allocating a string for each name would take most of the time.
 type tagging struct {
 	c     *collector
 	batch int // bytes of text in a batch
@@ -71,28 +71,28 @@ func (w *tagging) tagBatch(ctx context.Context) (more bool, err error) {
 	return more, w.c.tag(ctx, w.texts, w.addDefinition, w.finishText)
 }
 
-// readDocument reads the text of a document and adds it to the batch. It counts the attempt in
-// c.tries.
+// readDocument reads the text of a document and adds it to the batch. It counts the attempt to tag it
+// in c.tries. It skips a document without a text.
 func (w *tagging) readDocument(doc int) error {
 	key, ok := w.c.texts.Key(doc)
 	if !ok {
 		return nil
 	}
 	from := len(w.contents)
-	room, path, err := w.read(doc, w.contents)
+	contents, path, err := w.read(doc, w.contents)
 	if err != nil {
 		return err
 	}
 
-	// If read has moved the contents to a larger slice, earlier texts still refer to the old one.
-	w.contents = room
+	// If read has moved the contents to a larger slice, earlier texts still refer to the old slice.
+	w.contents = contents
 	w.docs = append(w.docs, doc)
-	w.texts = append(w.texts, Untagged{path, key.Language, room[from:len(room):len(room)], int(w.c.tries[doc])})
+	w.texts = append(w.texts, Untagged{path, key.Language, contents[from:len(contents):len(contents)], int(w.c.tries[doc])})
 	w.c.tries[doc] = min(w.c.tries[doc], math.MaxUint8-1) + 1
 	return nil
 }
 
-// clearRows makes room for the symbols of the next document.
+// clearRows drops the symbols of the current document.
 func (w *tagging) clearRows() { w.rows, w.parents, w.bytes = w.rows[:0], w.parents[:0], w.bytes[:0] }
 
 // finishText ends text i: it stores the symbols that addDefinition has collected. If err is not nil
@@ -126,18 +126,18 @@ func (w *tagging) addDefinition(d Definition) {
 }
 
 // kindIndex returns the index of a kind in w.kinds, and adds it if it is new.
-func (w *tagging) kindIndex(kindIndex string) uint32 {
-	if len(kindIndex) > maxKind { // ctags is wrong
-		kindIndex = ""
+func (w *tagging) kindIndex(kind string) uint32 {
+	if len(kind) > maxKind { // no kind of ctags is so long
+		kind = ""
 	}
 
 	for i := range w.kinds {
-		if w.kinds[i].name == kindIndex {
+		if w.kinds[i].name == kind {
 			return uint32(i)
 		}
 	}
 
-	w.kinds = append(w.kinds, taggedKind{name: kindIndex})
+	w.kinds = append(w.kinds, taggedKind{name: kind})
 	return uint32(len(w.kinds) - 1)
 }
 
@@ -148,7 +148,7 @@ func (w *tagging) parentIndex(name []byte, kind string) uint32 {
 		kind = ""
 	}
 
-	// w.parents may have the same parent several times: parentNumberLocked gives them one number.
+	// w.parents may have one parent several times: parentNumberLocked gives all of them one number.
 	if n := len(w.parents); n > 0 {
 		if p := w.parents[n-1]; p.kind == kind && bytes.Equal(w.bytes[p.at:p.at+p.name], name) {
 			return uint32(n)

@@ -98,7 +98,7 @@ func (c *collector) writeFile(ctx context.Context, dir string) (file.ID, error) 
 func (c *collector) encodeUnknown() []byte {
 	var list []Unknown
 	for doc := range c.docs {
-		if _, text := c.texts.Key(doc); text && c.docs[doc] == nil {
+		if _, hasText := c.texts.Key(doc); hasText && c.docs[doc] == nil {
 			list = append(list, Unknown{doc, int(c.tries[doc])})
 		}
 	}
@@ -128,15 +128,18 @@ func (c *collector) encodeMeta(names int, kinds []uint32) *file.Encoder {
 	return e
 }
 
+// noEnds is the section for the ends of a column with only one entry: they are not written.
+const noEnds file.SectionID = 0
+
 // columnWriter writes columns in Huffman codes, each column with a code of its own.
 type columnWriter struct {
 	w     *file.Writer
 	codes []byte // the section "codes" so far
 }
 
-// addColumn writes a column as section id. Its entries lie side by side in blob, and ends has the
-// end of each. It encodes each entry alone, and writes the new ends as section endID, if that is
-// not 0.
+// addColumn writes a column as section id, and its code to c.codes. The entries of the column lie
+// side by side in blob, and ends has the end of each. addColumn encodes each entry alone, and writes
+// the new ends as section endID, if that is not noEnds.
 func (c *columnWriter) addColumn(id file.SectionID, blob []byte, endID file.SectionID, ends file.Column32) {
 	var counts [1 << 8]int
 	for _, b := range blob {
@@ -156,13 +159,13 @@ func (c *columnWriter) addColumn(id file.SectionID, blob []byte, endID file.Sect
 	}
 
 	c.w.Add(id, out)
-	if endID != 0 {
+	if endID != noEnds {
 		c.w.Add(endID, outEnds)
 	}
 }
 
-// writeParents writes the parents, front-coded: how many bytes the name shares with the one
-// before, the rest of it, and its kind by its index in meta.
+// writeParents writes the parents, front-coded: how many bytes the name shares with the name before,
+// the rest of the name, and the index of its kind in meta. It adds the kinds of parents to meta.
 func writeParents(meta *file.Encoder, c *columnWriter, list []parent, order []uint32) {
 	var kinds []string
 	var e file.Encoder
@@ -193,7 +196,7 @@ func writeParents(meta *file.Encoder, c *columnWriter, list []parent, order []ui
 	for _, k := range kinds {
 		meta.Text(k)
 	}
-	c.addColumn(secParents, e.B, 0, binary.LittleEndian.AppendUint32(nil, uint32(len(e.B))))
+	c.addColumn(secParents, e.B, noEnds, binary.LittleEndian.AppendUint32(nil, uint32(len(e.B))))
 }
 
 // encodeRows encodes the rows of all documents, with ranks in place of the collector's numbers. It
@@ -270,7 +273,7 @@ func (c *collector) writePages(w *file.Writer, columns *columnWriter, names []ui
 const (
 	dictRuns     = 1 << 10
 	dictRunBytes = 1 << 10
-	dictFrom     = 4 * dictRuns * 64 // with fewer names, a dictionary takes more than it saves
+	dictFrom     = 4 * dictRuns * 64 // names; with fewer, a dictionary takes more bytes than it saves
 )
 
 // trainDictionary makes the dictionary that compresses the pages, from a sample of the names. It
@@ -322,7 +325,7 @@ func (p *pageWriter) addPage(next int, post *trigram.Writer) error {
 	le := binary.LittleEndian
 	p.coded = p.coded[:0]
 	var before []byte
-	first := 0 // first document of the name before
+	first := 0 // first document that defines the name before
 	for i := p.start; i < next; i++ {
 		name := p.names.name(p.order[i])
 		p.coded = appendFront(p.coded, before, name)
@@ -335,7 +338,7 @@ func (p *pageWriter) addPage(next int, post *trigram.Writer) error {
 
 	p.blocks = p.enc.Encode(p.blocks, p.coded)
 
-	// One row for each column.
+	// Add one row to each column.
 	p.blockEnd = le.AppendUint32(p.blockEnd, uint32(len(p.blocks)))
 	p.size = le.AppendUint32(p.size, uint32(len(p.coded)))
 	p.number = le.AppendUint32(p.number, uint32(p.start))

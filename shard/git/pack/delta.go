@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// readDelta appends an object that is stored as a delta to another object.
+// readDelta appends the text of an object that is stored as a delta to another object. It follows the
+// deltas up to a text:
 //
 //	entry ──▶ base ──▶ base ──▶ ... ──▶ whole text, or a cached one
 //	chain[0]  chain[1]  ...
 //
 // Then it applies the deltas, from the last of the chain to the first, each to the result of the
-// one before. It fails if a result is larger than maxText, or than an object of the kind may be.
+// delta before. It fails if a result is larger than maxText or than maxSizeOf(kind).
 func (s *Store) readDelta(dst []byte, kind Kind, f *file, e entry) ([]byte, error) {
 	maxSize := min(maxSizeOf(kind), maxText)
 	text, err := s.readChain(kind, f, e)
@@ -21,7 +22,7 @@ func (s *Store) readDelta(dst []byte, kind Kind, f *file, e entry) ([]byte, erro
 	}
 
 	for k := len(s.chain) - 1; k > 0; k-- {
-		// Write to the buffer that does not have text.
+		// Write to the buffer that text is not in.
 		to := &s.buf[(len(s.chain)-k)&1]
 		if *to, err = s.applyEntry((*to)[:0], text, f, s.chain[k], maxSize); err != nil {
 			return dst, err
@@ -137,8 +138,8 @@ func applyDelta(dst, base, delta []byte, maxSize int) ([]byte, error) {
 }
 
 // readDeltaSizes reads the sizes at the start of a delta. It returns the size of the result, and
-// the operations that follow. It checks that the size of the base is right, and that the result has
-// at most maxSize bytes.
+// the operations that follow. It returns an error if base has another size, or if the result would
+// have more than maxSize bytes.
 func readDeltaSizes(base, delta []byte, maxSize int) (size int, ops []byte, err error) {
 	baseSize, n := binary.Uvarint(delta)
 	if n <= 0 || baseSize != uint64(len(base)) {
@@ -159,8 +160,8 @@ func readDeltaSizes(base, delta []byte, maxSize int) (size int, ops []byte, err 
 // after the other often have the same base.
 type bases struct {
 	texts map[baseKey][]byte
-	order []baseKey // in the order in which they came
-	bytes int
+	order []baseKey // keys of texts, in the order in which they came
+	bytes int       // memory of all texts, with baseCost for each
 }
 
 type baseKey struct {
@@ -169,7 +170,7 @@ type baseKey struct {
 }
 
 const (
-	basesBytes = 8 << 20
+	basesBytes = 8 << 20 // greatest value of bases.bytes
 	maxBase    = 1 << 20 // size of the largest text that is cached
 	baseCost   = 200     // bytes of memory for an entry of the cache, besides the text
 )
@@ -180,7 +181,8 @@ func (b *bases) get(f *file, at int) ([]byte, bool) {
 	return text, ok
 }
 
-// put caches a copy of a text.
+// put caches a copy of a text, unless it is cached already or is larger than maxBase. It drops the
+// oldest texts for which there is no room.
 func (b *bases) put(f *file, at int, text []byte) {
 	key := baseKey{f, at}
 	if _, known := b.texts[key]; known || len(text) > maxBase {

@@ -9,18 +9,18 @@
 // It reads only the common formats. If something is missing, unknown, too large or damaged, it
 // returns ErrAskGit. The caller then runs git, which reads every format and says what is wrong.
 //
-// All input may be hostile. A size is checked before memory is allocated for it. No text in a chain
-// of deltas is larger than 16 MiB. The result of a read has the checksum or the id that was asked
-// for. Only ordinary files are opened.
+// All input may be hostile. The package checks a size before it allocates memory for it. No text in
+// a chain of deltas is larger than 16 MiB. The result of a read has the checksum in the index or the
+// id of the object. The package opens only ordinary files.
 //
-// The parts of a pack of git that are read here:
+// The package reads these parts of a pack of git:
 //
 //	"PACK" version=2 number of objects
 //	an object:  kind and size of its text, 7 bits a byte, the lowest first
-//	            [where its base is: so many bytes before it, or the base's id]
-//	            its text, or what makes it of its base's, in a stream of zlib
+//	            [of a delta: how many bytes before it its base begins, or the base's id]
+//	            its text or its delta, in a stream of zlib
 //	...
-//	checksum of all before
+//	checksum of all bytes before it
 //
 // For example, the blob "hello\n" as an object of its own:
 //

@@ -6,8 +6,8 @@ import (
 	"runtime/debug"
 )
 
-// ErrAskGit is the error for everything that this package cannot read: it is in no pack, has an
-// unknown format, is too large, or is damaged. The caller must run git.
+// ErrAskGit is the error for an object that this package cannot read: it is in no pack, has an unknown
+// format, is too large, or is damaged. The caller must run git.
 var ErrAskGit = errors.New("git has to be asked")
 
 // The reasons for ErrAskGit.

@@ -9,8 +9,8 @@ const (
 )
 
 // lastOut returns the last position of dst from which inflateFast may make a step. A step may use
-// the capacity after the end of dst, so that nearly all of a text is made in steps. The caller must
-// check with checkEnd whether a step went beyond the end.
+// the capacity after the end of dst, so that steps make nearly all of a text. The caller must check
+// with checkEnd whether a step went beyond the end.
 func lastOut(dst []byte) int { return min(len(dst), cap(dst)-fastOut) }
 
 // inflateFast decompresses a block in steps, while both slices have room for a step. It returns the
@@ -20,7 +20,7 @@ func lastOut(dst []byte) int { return min(len(dst), cap(dst)-fastOut) }
 //	out + fastOut <= cap(dst)      out <= len(dst)
 //	buf has n bits of src that were not used, n < 64, and src[at] comes next
 //
-// so that a step need not check any bound, and uses b and dst without checks. A step takes at most
+// so that a step need not check any bound. A step takes at most
 // 56 bits at once: three codes of literals are at most 30 bits, and two codes with a length at most
 // 20 more. Then it refills the bits for the distance, which has at most 15 and 13.
 func (f *inflater) inflateFast(dst []byte, out int, b *stream) (int, bool, error) {

@@ -20,7 +20,7 @@ var ErrTooLarge = errors.New("the file is too large")
 // not follow a path out of root, does not block at a pipe, and opens no device. For these it
 // returns ErrSpecial.
 func OpenFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
-	// Opening some devices has effects, so look first.
+	// Check the kind first, because opening some devices has effects.
 	if info, err := root.Lstat(name); err != nil {
 		return nil, nil, err
 	} else if !info.Mode().IsRegular() {
@@ -89,8 +89,8 @@ func walk(root *os.Root, dir string, level int, use func(name string, d fs.DirEn
 	defer f.Close()
 
 	for {
-		// Read 512 entries at a time, so that a large directory takes little memory.
-		entries, err := f.ReadDir(512)
+		const atOnce = 512 // so that a large directory takes little memory
+		entries, err := f.ReadDir(atOnce)
 		for _, e := range entries {
 			name := path.Join(dir, e.Name())
 			if e.IsDir() {

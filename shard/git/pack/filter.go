@@ -68,7 +68,8 @@ func (g *Graph) Unchanged(pos uint32, k *PathKey) bool {
 	return false
 }
 
-// murmur3 is the hash of the filters. Their first version reads bytes as signed numbers.
+// murmur3 is the hash of the filters. With signed it reads bytes as signed numbers, as the first
+// version of the filters does.
 func murmur3(seed uint32, s string, signed bool) uint32 {
 	const c1, c2 = 0xcc9e2d51, 0x1b873593
 	at := func(i int) uint32 {
@@ -86,7 +87,7 @@ func murmur3(seed uint32, s string, signed bool) uint32 {
 		seed = bits.RotateLeft32(seed, 13)*5 + 0xe6546b64
 	}
 
-	// Mix the up to three bytes that are left.
+	// Mix the last bytes, at most three.
 	var k uint32
 	switch len(s) - i {
 	case 3:

@@ -34,11 +34,11 @@ import (
 //	     BIDX  where the filter of each commit ends
 //	     BDAT  version, hashes, bits of an entry; then the filters
 //
-// Other chunks, which newer versions of git write, are ignored. A file of another version is not
-// read: then the graph has no commits. For example, a merge of the commits at the positions 2, 5
-// and 7, whose further parents are the first in the file, has these parents:
+// Graph ignores other chunks, which newer versions of git write. If a file has another version, the
+// graph has no commits. For example, a merge of the commits at the positions 2, 5 and 7, whose
+// further parents are the first in EDGE, has these parents:
 //
-//	CDAT  ... 00 00 00 02  80 00 00 00 ...      2; the rest from edge 0 on
+//	CDAT  ... 00 00 00 02  80 00 00 00 ...      2; further parents from edge 0 on
 //	EDGE  00 00 00 05  80 00 00 07              5; 7, the last
 type Graph struct {
 	layers  []*layer // the oldest comes first
@@ -48,13 +48,13 @@ type Graph struct {
 
 // layer is one file of the graph. The slices without data are its chunks.
 type layer struct {
-	data            []byte
-	first, commits  int    // position of its first commit, and number of its commits
-	fanout, ids     []byte // OIDF, OIDL
-	facts, edges    []byte // CDAT, EDGE
-	later, muchMore []byte // GDA2, GDO2; empty if there are none
-	ends, filters   []byte // BIDX, BDAT without its head; empty if there are none
-	version, hashes uint32 // version and number of hashes of the filters
+	data             []byte
+	first, commits   int    // position of its first commit, and number of its commits
+	fanout, ids      []byte // OIDF, OIDL
+	facts, edges     []byte // CDAT, EDGE
+	later, muchLater []byte // GDA2, GDO2; empty if there are none
+	ends, filters    []byte // BIDX, BDAT without its head; empty if there are none
+	version, hashes  uint32 // version and number of hashes of the filters
 }
 
 const (
@@ -62,6 +62,7 @@ const (
 	chunkRow    = 12
 	noParent    = 0x70000000
 	moreParents = 0x80000000 // the other bits are an index into the edges
+	inMuchLater = 0x80000000 // the other bits are an index into muchLater
 	factBytes   = 16         // bytes of a commit in CDAT, without the id of its tree
 	filterHead  = 12
 	maxLayers   = 64      // git merges layers before there are so many
@@ -112,7 +113,7 @@ func graphFiles(dir string) []string {
 	return names
 }
 
-// openLayer maps a file and adds it as a layer on top of the others.
+// openLayer maps a file and adds it as a layer on top of the layers so far.
 func (g *Graph) openLayer(name string) error {
 	data, err := mapFile(name)
 	if err != nil {
@@ -121,7 +122,7 @@ func (g *Graph) openLayer(name string) error {
 	return g.addLayer(data)
 }
 
-// addLayer adds a layer on top of the others.
+// addLayer adds a mapped file as a layer on top of the layers so far.
 func (g *Graph) addLayer(data []byte) error {
 	l := &layer{data: data, first: g.commits}
 	g.layers = append(g.layers, l)
@@ -180,7 +181,7 @@ func (l *layer) findChunks() error {
 		return errDamaged
 	}
 
-	// Find each known chunk, and ignore the others.
+	// Find each known chunk, and ignore unknown ones.
 	for i := range count {
 		// A chunk ends where the next one begins; the table has a row for the end.
 		row := d[graphHeader+chunkRow*i:]
@@ -204,7 +205,7 @@ func (l *layer) findChunks() error {
 		case "GDA2":
 			l.later = chunk
 		case "GDO2":
-			l.muchMore = chunk
+			l.muchLater = chunk
 		case "BIDX":
 			l.ends = chunk
 		case "BDAT":
@@ -249,7 +250,7 @@ func (g *Graph) findLayer(pos uint32) (*layer, int) {
 	return g.layers[0], int(pos)
 }
 
-// Find returns the position of a commit.
+// Find returns the position of a commit; ok is false if the graph lacks it.
 func (g *Graph) Find(id []byte) (pos uint32, ok bool) {
 	if len(id) == 0 || len(id) != g.idBytes {
 		return 0, false
@@ -311,13 +312,13 @@ func (g *Graph) Latest(pos uint32) int64 {
 	}
 
 	// Git's corrected time is at least one second later than that of each parent.
-	by := uint64(binary.BigEndian.Uint32(l.later[4*i:]))
-	if by&moreParents != 0 {
-		row := int(by&^moreParents) * 8
-		if row+8 > len(l.muchMore) {
+	by := uint64(binary.BigEndian.Uint32(l.later[4*i:])) // seconds
+	if by&inMuchLater != 0 {
+		row := int(by&^inMuchLater) * 8
+		if row+8 > len(l.muchLater) {
 			return math.MaxInt64
 		}
-		by = binary.BigEndian.Uint64(l.muchMore[row:])
+		by = binary.BigEndian.Uint64(l.muchLater[row:])
 	}
 	if by >= 1<<62 {
 		return math.MaxInt64
@@ -325,7 +326,7 @@ func (g *Graph) Latest(pos uint32) int64 {
 	return g.Date(pos) + int64(by)
 }
 
-// Parents appends the positions of a commit's parents, which are all below Commits. The error is
+// Parents appends the positions of a commit's parents, which are all below Commits. The error wraps
 // ErrAskGit.
 func (g *Graph) Parents(dst []uint32, pos uint32) ([]uint32, error) {
 	l, i := g.findLayer(pos)
@@ -357,7 +358,7 @@ func (g *Graph) Parents(dst []uint32, pos uint32) ([]uint32, error) {
 		}
 	}
 
-	// Callers index tables with positions unchecked.
+	// Callers use positions as indexes without a check.
 	for _, p := range dst[from:] {
 		if int(p) >= g.commits {
 			return dst, wrapAskGit(errDamaged)

@@ -205,9 +205,9 @@ func FuzzApplyDelta_hostileDeltaIsBounded(f *testing.F) {
 	})
 }
 
-// FuzzCommitGraph_hostileOneIsBounded reads a hostile commit graph, as the only layer and on top of
+// FuzzCommitGraph_hostileFileIsReadWithinBounds reads a hostile commit graph, as the only layer and on top of
 // a correct one.
-func FuzzCommitGraph_hostileOneIsBounded(f *testing.F) {
+func FuzzCommitGraph_hostileFileIsReadWithinBounds(f *testing.F) {
 	dir := empty(f)
 	git(f, dir, story(30), "fast-import", "--quiet")
 	git(f, dir, nil, "commit-graph", "write", "--reachable", "--changed-paths")
@@ -270,8 +270,8 @@ func FuzzCommitGraph_hostileOneIsBounded(f *testing.F) {
 	})
 }
 
-// FuzzReferences_hostileOnesAreBounded reads hostile references.
-func FuzzReferences_hostileOnesAreBounded(f *testing.F) {
+// FuzzReferences_hostileFilesAreReadWithinBounds reads hostile references.
+func FuzzReferences_hostileFilesAreReadWithinBounds(f *testing.F) {
 	oid := "0123456789012345678901234567890123456789"
 	f.Add("main", oid+"\n", "# pack-refs with: peeled\n"+oid+" refs/tags/v1\n^"+oid+"\n")
 	f.Add("a/b", "ref: refs/heads/main\n", oid+" refs/heads/../../x\n")

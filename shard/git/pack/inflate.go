@@ -9,7 +9,7 @@ import (
 // An inflater decompresses zlib streams into memory that has exactly the size of the text. Objects
 // of a pack are such streams, and their sizes stand in front of them. Because both ends are known,
 // it needs no window and no copy, and is several times as fast as a streaming decoder. It does not
-// check the checksum of the text: the caller has better ones.
+// check the checksum of the text: the caller checks one of the pack or the id.
 //
 // The next bits of the input are the index in a table of codes. An entry is
 //
@@ -18,7 +18,7 @@ import (
 //	bit 13         more bits are needed: base is where a second table begins,
 //	               and bits 8 to 11 say how many bits are its index
 //	bit 14         end of the block
-//	bit 15         not a common entry: bit 13, bit 14, or no code
+//	bit 15         a rare entry: bit 13 or bit 14 is set, or it belongs to no code
 //	bits 16 to 30  base: a literal, or the least length or distance
 //	bit 31         a literal
 //
@@ -64,8 +64,8 @@ type stream struct {
 	n   uint   // number of bits in buf
 }
 
-// fill loads buf with at least 56 bits, or with all that are left. Bits of buf beyond n are zero;
-// take does not return them.
+// fill loads buf with at least 56 bits, or with all bits that are left. take does not return bits of
+// buf beyond n.
 func (b *stream) fill() {
 	if b.at+8 <= len(b.src) {
 		b.buf |= binary.LittleEndian.Uint64(b.src[b.at:]) << (b.n & 63)
@@ -147,7 +147,7 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 // copyStored copies a block that is not compressed to dst[out:], and returns the new position in
 // dst.
 func (b *stream) copyStored(dst []byte, out int) (int, error) {
-	// Return whole bytes to the input. The rest of a byte is padding.
+	// Return whole bytes to the input. The remaining bits of a byte are padding.
 	at := b.at - int(b.n>>3)
 	b.buf, b.n = 0, 0
 

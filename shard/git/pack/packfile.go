@@ -34,7 +34,7 @@ type file struct {
 	index, data []byte
 	idBytes     int
 	objects     int
-	touched     int // about how many bytes are in memory since the last call of release
+	touched     int // about how many bytes reads have brought into memory since the last dropPages
 	lastFault   int // offset of the last object, divided by aroundFault
 }
 
@@ -44,9 +44,9 @@ const (
 	indexIDs    = indexHeader + 256*4
 	// maxChain is the greatest accepted number of deltas upon deltas.
 	maxChain = 4096
-	// maxObject is the greatest size of an object that is read here.
+	// maxObject is the greatest size of an object that the package reads.
 	maxObject = 1 << 31
-	// maxInMemory is how many bytes of a pack may be in memory before touch releases them, so that
+	// maxInMemory is how many bytes of a pack may be in memory before touch drops its pages, so that
 	// they do not count as memory of this process.
 	maxInMemory = 16 << 20
 	// aroundFault is how many bytes the kernel maps at an access to a page that is not mapped.
@@ -148,7 +148,7 @@ func (f *file) close() {
 }
 
 // touch records that n bytes were read at an offset. If more than maxInMemory bytes are in memory,
-// it releases them.
+// it drops the pages of the pack.
 func (f *file) touch(at, n int) {
 	f.touched += n
 	if page := at / aroundFault; page != f.lastFault {
@@ -227,7 +227,7 @@ type entry struct {
 
 func (e entry) isDelta() bool { return e.kind == offDelta || e.kind == refDelta }
 
-// readEntry reads the header of the object at an offset.
+// readEntry reads the header of the object at an offset. For a delta it also finds the base.
 func (f *file) readEntry(at int) (entry, error) {
 	e := entry{at: at, body: at}
 	end := len(f.data) - f.idBytes

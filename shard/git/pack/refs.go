@@ -38,7 +38,7 @@ func Refs(root *os.Root) (map[string]string, error) {
 		err = readPackedRefs(root, refs)
 	}
 
-	// Asking git would not help here.
+	// Git would not read so many references either.
 	if errors.Is(err, ErrManyRefs) {
 		return nil, err
 	}

@@ -62,8 +62,8 @@ type Store struct {
 // hundred bytes could make the store allocate any number of gigabytes.
 const maxText = 16 << 20
 
-// The greatest sizes of objects that the store reads, in bytes. The caller asks git for larger
-// ones, and cuts its output.
+// The greatest sizes of objects that the store reads, in bytes. For larger objects the caller asks
+// git, and cuts its output.
 const (
 	maxMessage = 1 << 20 // commit or tag
 	maxTree    = 32 << 20
@@ -122,7 +122,7 @@ func (s *Store) mapPacks() error {
 			continue
 		}
 
-		one, err := openFile(filepath.Join(dir, e.Name()))
+		pack, err := openFile(filepath.Join(dir, e.Name()))
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errDamaged) {
 			continue // callers ask git about its objects, and git reports the damage
 		}
@@ -134,10 +134,10 @@ func (s *Store) mapPacks() error {
 			return err
 		}
 
-		files = append(files, one)
+		files = append(files, pack)
 	}
 
-	// Sort the largest to the front: most objects are there.
+	// Sort packs with many objects to the front, where findObject then finds most objects.
 	slices.SortStableFunc(files, func(a, b *file) int { return cmp.Compare(b.objects, a.objects) })
 	s.files, s.opened = files, info.ModTime()
 	return nil
@@ -178,9 +178,10 @@ func (s *Store) DropPages() {
 }
 
 // findObject returns the pack that has an object, and the index of the object in it. If no pack has
-// it, it looks for new packs, and then returns errMissing.
+// the object, findObject maps new packs and searches once more. Then it returns errMissing.
 func (s *Store) findObject(id []byte) (*file, int, error) {
-	for range 2 {
+	const attempts = 2
+	for range attempts {
 		for _, f := range s.files {
 			if len(id) != f.idBytes {
 				continue

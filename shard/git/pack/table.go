@@ -106,8 +106,8 @@ func (s *sortedSymbols) sort(sizes []uint8) error {
 	}
 
 	s.partial = used < 1<<15
-	alone := used == 0 || used == 1<<14 && s.count[1] == 1
-	if used > 1<<15 || s.partial && !alone {
+	atMostOne := used == 0 || used == 1<<14 && s.count[1] == 1 // symbols
+	if used > 1<<15 || s.partial && !atMostOne {
 		return errStream
 	}
 
@@ -122,7 +122,7 @@ func (s *sortedSymbols) sort(sizes []uint8) error {
 }
 
 // fillFirst fills the first table, from the shortest codes on: the table of n bits, written twice,
-// is the table of n+1 bits. It returns the code that follows those of up to first bits.
+// is the table of n+1 bits. It returns the first code that is longer than first bits.
 //
 // Codes are in the input with their highest bit first, but bits are taken from it lowest first. So
 // all codes here have reversed bits.
@@ -142,7 +142,7 @@ func (s *sortedSymbols) fillFirst(table []uint32, first int, entries []uint32) i
 		symbols = symbols[s.count[n]:]
 	}
 
-	// All codes may be shorter than the index of the table.
+	// If all codes have fewer than first bits, repeat the table until it has its full size.
 	for size < 1<<first {
 		copy(table[size:2*size], table[:size])
 		size *= 2
@@ -285,18 +285,18 @@ func (f *inflater) readSizes(b *stream, total int) error {
 			continue
 		}
 
-		// These are the bits of the count, the least count, and the value to repeat.
-		more, least, value := uint(7), 11, uint8(0)
+		// The count follows as some bits to add to the least count. value is the length to repeat.
+		countBits, least, value := uint(7), 11, uint8(0)
 		switch {
 		case s == 16 && i > 0:
-			more, least, value = 2, 3, f.sizes[i-1]
+			countBits, least, value = 2, 3, f.sizes[i-1]
 		case s == 16:
 			return errStream
 		case s == 17:
-			more, least = 3, 3
+			countBits, least = 3, 3
 		}
 
-		v, ok := b.take(more)
+		v, ok := b.take(countBits)
 		n := least + int(v)
 		if !ok || n > total-i {
 			return errStream

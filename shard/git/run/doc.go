@@ -7,6 +7,6 @@
 //	flight.go   one answer for all callers with the same question at the same time
 //	network.go  the proxy and the certificate authorities between git and a host
 //
-// When the context of a run ends, its whole process group is killed. Arguments from outside stand
-// only after --end-of-options or --. Package git interprets the answers.
+// When the context of a run ends, the package kills its whole process group. Callers pass arguments
+// from outside only after --end-of-options or --. Package git interprets the answers.
 package run

@@ -22,6 +22,9 @@ func NewFlights[T any](maxBytes int64) *Flights[T] {
 	return &Flights[T]{maxBytes: maxBytes, cached: lru.New[string, T](maxBytes), running: map[string]*flight[T]{}}
 }
 
+// minCachedAnswers is how many answers of the greatest cached size fit into the cache.
+const minCachedAnswers = 4
+
 // flight is an answer that is being computed.
 type flight[T any] struct {
 	done    chan struct{} // closed at the end, after value and err are set
@@ -44,7 +47,7 @@ func (f *Flights[T]) Do(ctx context.Context, owner *Tasks, key string, size func
 
 	r := f.running[key]
 	if r == nil {
-		r = f.start(ctx, owner, key, size, work)
+		r = f.startWork(ctx, owner, key, size, work)
 	}
 
 	if r == nil { // the owner is closed
@@ -67,8 +70,9 @@ func (f *Flights[T]) Do(ctx context.Context, owner *Tasks, key string, size func
 	}
 }
 
-// start starts the work for a key. It returns nil if the owner is closed. The caller must hold mu.
-func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size func(T) int64, work func(context.Context) (T, error)) *flight[T] {
+// startWork starts the work for a key, whose answer it caches. It returns nil if the owner is closed.
+// The caller must hold f.mu.
+func (f *Flights[T]) startWork(ctx context.Context, owner *Tasks, key string, size func(T) int64, work func(context.Context) (T, error)) *flight[T] {
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &flight[T]{done: make(chan struct{}), stop: stop}
 
@@ -83,10 +87,10 @@ func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size f
 			delete(f.running, key)
 		}
 
-		// An answer that takes more than a quarter of the cache is not cached, so that it does not
-		// replace most others.
+		// Do not cache an answer that takes a large part of the cache, because it would replace most
+		// other answers.
 		if r.err == nil {
-			if n := size(r.value); n >= 0 && n <= f.maxBytes/4 {
+			if n := size(r.value); n >= 0 && n <= f.maxBytes/minCachedAnswers {
 				f.cached.Put(key, r.value, n)
 			}
 		}
@@ -104,8 +108,7 @@ func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size f
 	return r
 }
 
-// stopWaiting is called by a caller that stops waiting. If no other caller waits, it stops the
-// work.
+// stopWaiting counts a caller that waits no longer. If no other caller waits, it stops the work.
 func (f *Flights[T]) stopWaiting(key string, r *flight[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

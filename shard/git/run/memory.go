@@ -17,7 +17,7 @@ import (
 //
 // A run that needs more fails alone, with ErrTooLarge.
 const (
-	GitMemory    = 160 << 20 // bytes for any run
+	GitMemory    = 160 << 20 // bytes for each run
 	gitShare     = 6         // further bytes for each stored byte: walking a large history takes about 3
 	ListMemory   = 48 << 20  // bytes for listing files
 	ListShare    = 32        // further bytes for each stored byte
@@ -33,10 +33,10 @@ func (c *Command) Allowance() int64 {
 	return GitMemory + gitShare*(c.Stored+StoredIn(c.Dir))
 }
 
-// start starts a run that newProcess has prepared, and limits its memory and files. The caller must
-// call release after the run has ended.
-func (c *Command) start(cmd *exec.Cmd) (release func(), err error) {
-	release, err = start(cmd, c.Writes)
+// startLimited starts a run that newProcess has prepared, and limits its memory and files. The caller
+// must call release after the run has ended.
+func (c *Command) startLimited(cmd *exec.Cmd) (release func(), err error) {
+	release, err = startProcess(cmd, c.Writes)
 	if err == nil {
 		limitMemory(cmd.Process, c.Allowance())
 	}

@@ -8,19 +8,22 @@ import (
 )
 
 // objects reads objects from the packs of a mirror, which it maps at the first use. For large
-// objects and those in no pack it returns false, and the caller asks git. It is not safe for
-// concurrent use.
+// objects and objects in no pack its methods return false, and the caller asks git. It is not safe
+// for concurrent use.
 type objects struct {
 	dir   string
 	store *pack.Store
 	buf   []byte
 }
 
-// smallObject is the greatest size of an object that is read whole into memory.
+// smallObject is the size in bytes of the largest object that Small reads.
 const smallObject = 4 << 20
 
-// Live returns an error if the context of the current caller has ended. A git process is killed at
-// that end, but reads from packs must check.
+// maxIdleBuffer is the size in bytes of the largest buffer that an idle process keeps.
+const maxIdleBuffer = 64 << 10
+
+// Live returns an error if the context of the current caller has ended. The pool then kills a git
+// process, but reads from packs must check.
 func (c *CatFile) Live() error {
 	if c.ctx != nil && c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
@@ -41,7 +44,7 @@ func (o *objects) freeBuffers() {
 	if o.store != nil {
 		o.store.FreeBuffers()
 	}
-	if cap(o.buf) > 64<<10 {
+	if cap(o.buf) > maxIdleBuffer {
 		o.buf = nil
 	}
 }

@@ -18,12 +18,13 @@ import (
 
 const (
 	PoolSize = 4                // greatest number of processes of one mirror
-	poolRest = 30 * time.Second // sweep ends a process that has been idle so long
+	maxIdle  = 30 * time.Second // sweep ends a process that has been idle for that long
 )
 
 // Processes limits how many git processes answer questions about single objects, for all mirrors
-// together. Starting a process takes milliseconds, asking a running one microseconds, so a process
-// is reused for a while. If there are too many, the one that has been idle longest is ended.
+// together. Starting a process takes milliseconds, asking a running one microseconds, so pools reuse
+// a process for a while. If all processes are started, a caller that needs one more ends the one
+// that has been idle longest.
 type Processes struct {
 	now func() time.Time
 
@@ -53,8 +54,8 @@ type Pool struct {
 	all   *Processes
 	slots chan struct{} // a token for each process that may still be used
 
-	epoch int  // Reset increments it: processes of an older epoch read a directory that is gone; guarded by all.mu
-	shut  bool // the pool is closed; guarded by all.mu
+	epoch  int  // Reset increments it: processes of an older epoch read a directory that is gone; guarded by all.mu
+	closed bool // guarded by all.mu
 }
 
 // NewPool returns the pool of a mirror in a directory.
@@ -66,8 +67,8 @@ func NewPool(dir string, all *Processes) *Pool {
 	return p
 }
 
-// With calls use with a process, for use in one goroutine. If ctx ends, the process is killed. If
-// use fails, the process is not used again.
+// With calls use with a process, which only one goroutine may use. If ctx ends, it kills the process.
+// If use fails before it has read all answers, it ends the process.
 func (p *Pool) With(ctx context.Context, use func(*CatFile) error) error {
 	select {
 	case <-p.slots:
@@ -106,7 +107,7 @@ func (p *Pool) take(ctx context.Context) (*CatFile, error) {
 	ps := p.all
 	ps.mu.Lock()
 
-	if p.shut {
+	if p.closed {
 		ps.mu.Unlock()
 		return nil, ErrClosed
 	}
@@ -150,7 +151,7 @@ func (ps *Processes) takeToken(ctx context.Context) error {
 		return nil
 	}
 
-	ps.waiting++ // from now on put ends processes, and returns their tokens
+	ps.waiting++ // from now on putBack ends processes, and returns their tokens
 	ps.mu.Unlock()
 	defer func() {
 		ps.mu.Lock()
@@ -185,7 +186,7 @@ func (p *Pool) makeIdle(c *CatFile) bool {
 	ps := p.all
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if p.shut || c.epoch != p.epoch || c.hasUnreadAnswers() || ps.waiting > 0 {
+	if p.closed || c.epoch != p.epoch || c.hasUnreadAnswers() || ps.waiting > 0 {
 		return false
 	}
 
@@ -193,21 +194,21 @@ func (p *Pool) makeIdle(c *CatFile) bool {
 	c.since = ps.now()
 	ps.idle = append(ps.idle, c)
 	if ps.sweeps == nil {
-		ps.sweeps = time.AfterFunc(poolRest, ps.sweep)
+		ps.sweeps = time.AfterFunc(maxIdle, ps.sweep)
 	}
 	return true
 }
 
-// sweep ends the processes that have been idle for poolRest.
+// sweep ends the processes that have been idle for maxIdle.
 func (ps *Processes) sweep() {
 	ps.mu.Lock()
-	limit := ps.now().Add(-poolRest)
-	old := ps.remove(func(c *CatFile) bool { return !c.since.After(limit) })
+	limit := ps.now().Add(-maxIdle)
+	old := ps.removeIdle(func(c *CatFile) bool { return !c.since.After(limit) })
 	ps.sweeps = nil
 
 	// The timer runs only while a process is idle.
 	if len(ps.idle) > 0 {
-		ps.sweeps = time.AfterFunc(poolRest, ps.sweep)
+		ps.sweeps = time.AfterFunc(maxIdle, ps.sweep)
 	}
 	ps.mu.Unlock()
 
@@ -217,24 +218,24 @@ func (ps *Processes) sweep() {
 	}
 }
 
-// remove removes the idle processes for which which returns true, and returns them. The caller must
-// hold ps.mu.
-func (ps *Processes) remove(which func(*CatFile) bool) (out []*CatFile) {
+// removeIdle removes the idle processes for which selected returns true from ps.idle, and returns
+// them. The caller must hold ps.mu.
+func (ps *Processes) removeIdle(selected func(*CatFile) bool) (removed []*CatFile) {
 	ps.idle = slices.DeleteFunc(ps.idle, func(c *CatFile) bool {
-		if which(c) {
-			out = append(out, c)
+		if selected(c) {
+			removed = append(removed, c)
 			return true
 		}
 		return false
 	})
-	return out
+	return removed
 }
 
 // Reset ends the idle processes of the mirror, because its directory will be replaced.
 func (p *Pool) Reset() {
 	p.all.mu.Lock()
 	p.epoch++
-	old := p.all.remove(func(c *CatFile) bool { return c.pool == p })
+	old := p.all.removeIdle(func(c *CatFile) bool { return c.pool == p })
 	p.all.mu.Unlock()
 	for _, c := range old {
 		p.all.end(c)
@@ -244,7 +245,7 @@ func (p *Pool) Reset() {
 // Close ends the processes of the mirror for good.
 func (p *Pool) Close() {
 	p.all.mu.Lock()
-	p.shut = true
+	p.closed = true
 	p.all.mu.Unlock()
 	p.Reset()
 }
@@ -265,8 +266,8 @@ type CatFile struct {
 	Aligned   bool      // the next byte of Out begins an answer
 	Asked     int       // questions whose answers have not been read
 
-	mu   sync.Mutex // guards the start of cmd and done
-	done bool       // the process has been waited for, so its id may soon belong to another
+	mu     sync.Mutex // guards the start of cmd and ending
+	ending bool       // it must not be started or killed any more: its id may soon belong to another process
 }
 
 func newCatFile(dir string) *CatFile {
@@ -280,7 +281,7 @@ func (c *CatFile) start() error {
 	if c.cmd != nil {
 		return nil
 	}
-	if c.done {
+	if c.ending {
 		return context.Cause(c.ctx) // killed before it started
 	}
 
@@ -296,7 +297,7 @@ func (c *CatFile) start() error {
 		return err
 	}
 
-	if _, err := k.start(cmd); err != nil {
+	if _, err := k.startLimited(cmd); err != nil {
 		return fmt.Errorf("git cat-file: %w", err)
 	}
 
@@ -313,14 +314,14 @@ func (c *CatFile) kill() {
 	defer c.mu.Unlock()
 	switch {
 	case c.cmd == nil:
-		c.done = true
-	case !c.done:
+		c.ending = true
+	case !c.ending:
 		killGroup(c.cmd.Process)
 	}
 }
 
-// hasUnreadAnswers reports whether the process cannot be asked again, because answers have not been
-// read.
+// hasUnreadAnswers reports whether somebody has not read all answers of the process, so that nobody
+// may ask it again.
 func (c *CatFile) hasUnreadAnswers() bool { return !c.Aligned || c.Asked != 0 }
 
 // end closes the input, at which the process exits, and waits for it. If an answer has not been
@@ -336,10 +337,10 @@ func (c *CatFile) end() {
 		c.kill()
 	}
 
-	// Set this before waiting: afterwards the id may belong to another process, which kill must not
+	// Set ending before waiting: afterwards the id may belong to another process, which kill must not
 	// hit.
 	c.mu.Lock()
-	c.done = true
+	c.ending = true
 	c.mu.Unlock()
 	c.cmd.Wait()
 }
@@ -390,7 +391,7 @@ func (c *CatFile) Answer() (ObjectInfo, error) {
 	c.Asked--
 	line = line[:len(line)-1]
 
-	// Neither has contents.
+	// These two answers have no contents.
 	if strings.HasSuffix(line, " missing") || strings.HasSuffix(line, " ambiguous") {
 		c.Aligned = c.Asked == 0
 		if strings.HasSuffix(line, " ambiguous") {
@@ -457,11 +458,11 @@ func (c *CatFile) Contents(name string, read func(ObjectInfo, io.Reader) error) 
 	return nil
 }
 
-// maxSkip is how many bytes skip reads at most; for more, starting a new process is cheaper.
+// maxSkip is how many bytes skipRest reads at most; for more, starting a new process is cheaper.
 const maxSkip = 4 << 20
 
-// skipRest reads and drops the last rest bytes of an answer and its newline, unless they are too
-// many: then Aligned stays false, and the process is ended.
+// skipRest reads and drops the last rest bytes of an answer and its newline. If they are too many, it
+// leaves Aligned false, so that With ends the process.
 func (c *CatFile) skipRest(rest int64) {
 	if rest > maxSkip {
 		return

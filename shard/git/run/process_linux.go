@@ -20,14 +20,14 @@ func ownGroup(writes bool) *syscall.SysProcAttr {
 	return attr
 }
 
-// start starts cmd. It keeps the thread of a process that writes alive until release is called,
-// because the process would die with the thread.
-func start(cmd *exec.Cmd, writes bool) (release func(), err error) {
+// startProcess starts cmd. For a process that writes it keeps the thread that starts it alive until
+// the caller calls release, because the process would die with the thread.
+func startProcess(cmd *exec.Cmd, writes bool) (release func(), err error) {
 	if !writes {
 		return func() {}, cmd.Start()
 	}
 
-	// The thread that started the process waits until release is called.
+	// The thread that starts the process waits for release.
 	started, done := make(chan error), make(chan struct{})
 	go func() {
 		runtime.LockOSThread()

@@ -10,7 +10,7 @@ import (
 
 func ownGroup(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-func start(cmd *exec.Cmd, _ bool) (release func(), err error) {
+func startProcess(cmd *exec.Cmd, _ bool) (release func(), err error) {
 	return func() {}, cmd.Start()
 }
 

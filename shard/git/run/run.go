@@ -122,7 +122,7 @@ func (c *Command) environ() []string {
 }
 
 // newProcess returns a command that is ready to start, and the buffer for the end of its error
-// output. When ctx ends, the whole process group is killed.
+// output. When ctx ends, the command kills its whole process group.
 func (c *Command) newProcess(ctx context.Context) (*exec.Cmd, *tail) {
 	cmd := exec.CommandContext(ctx, "git", c.Args...)
 
@@ -180,7 +180,7 @@ func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error 
 		return fmt.Errorf("git %s: %w", c.name(), err)
 	}
 
-	release, err := c.start(cmd)
+	release, err := c.startLimited(cmd)
 	if err != nil {
 		return fmt.Errorf("git %s: %w", c.name(), err)
 	}
@@ -197,7 +197,7 @@ func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error 
 		readErr = ErrTooLarge
 	}
 
-	// Nobody reads the rest of the output, so git would wait forever to write it.
+	// After an error nobody reads more of the output, and git would wait forever to write it.
 	if readErr != nil {
 		killGroup(cmd.Process)
 		cmd.Wait()
@@ -221,13 +221,13 @@ func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error 
 	return nil
 }
 
-// Complaints runs the command and returns the end of its error output.
+// Complaints runs the command and returns the end of what it prints to its error output.
 func (c *Command) Complaints(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 
 	cmd, said := c.newProcess(ctx)
-	release, err := c.start(cmd)
+	release, err := c.startLimited(cmd)
 	if err != nil {
 		return "", err
 	}
@@ -310,7 +310,7 @@ var kinds = []struct {
 	{regexp.MustCompile(`Operation too slow|Operation timed out|Connection timed out|Timeout was reached`), ErrStalled},
 }
 
-// kindOf returns the kind of error that git has printed; nil if it is none of those in kinds.
+// kindOf returns the kind of the error that git has printed; nil if no pattern in kinds matches.
 func kindOf(stderr string) error {
 	for _, k := range kinds {
 		if k.pattern.MatchString(stderr) {
@@ -337,7 +337,7 @@ func removeSecrets(s string, secrets []string) string {
 // tail is a writer that stores the last maxStderr bytes.
 type tail struct{ buf []byte }
 
-// Write appends p, and keeps only the last maxStderr bytes.
+// Write appends p, and drops all but the last maxStderr bytes.
 func (t *tail) Write(p []byte) (int, error) {
 	n := len(p)
 	if n > maxStderr {
@@ -350,7 +350,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// String returns the kept text without progress lines.
+// String returns the stored text without progress lines.
 func (t *tail) String() string {
 	var b strings.Builder
 	for _, l := range bytes.FieldsFunc(t.buf, func(r rune) bool { return r == '\n' || r == '\r' }) {
