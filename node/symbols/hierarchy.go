@@ -47,7 +47,7 @@ func (s *Finder) Hierarchy(ctx context.Context, v catalog.Viewer, req HierarchyR
 	}
 
 	// If no type has the whole name but its scope is a type, the name means a method.
-	scope, name := qualified(req.Symbol)
+	scope, name := Qualified(req.Symbol)
 	member := len(h.out.Defined) == 0 && scope != ""
 	if member {
 		if err := h.begin(scope); err != nil {
@@ -57,6 +57,14 @@ func (s *Finder) Hierarchy(ctx context.Context, v catalog.Viewer, req HierarchyR
 		h.req.Transitive = true
 	}
 
+	asked := req.Symbol
+	if member {
+		asked = scope
+	}
+	var err error
+	if h.namesakes, err = h.namesakesOf(asked); err != nil {
+		return nil, err
+	}
 	if err := h.levels(); err != nil {
 		return nil, err
 	}
@@ -83,10 +91,23 @@ type hierarchy struct {
 	known map[string]bool // names of all levels
 	langs []string        // in which the type is defined
 	out   *SymbolResponse
+
+	namesakes *namesakes // nil if the request has no qualifier
 }
 
 // typeKinds lists ctags' kinds for types.
 var typeKinds = []string{"class", "interface", "struct", "enum", "trait", "protocol", "object", "record", "module", "union", "type", "typedef", "mixin", "contract", "annotation", "talias", "alias"}
+
+// keepTypes removes what is no type. In PHP an alias is an import: use A\B as C.
+func keepTypes(r *SymbolResponse) {
+	for i := range r.Files {
+		f := &r.Files[i]
+		f.Matches = slices.DeleteFunc(f.Matches, func(m SymbolMatch) bool {
+			return !slices.Contains(typeKinds, m.Kind) || m.Kind == "alias" && f.Language == "PHP"
+		})
+	}
+	r.dropEmpty()
+}
 
 // begin finds the definitions of the requested type, which may have a qualified name.
 func (h *hierarchy) begin(symbol string) error {
@@ -97,7 +118,14 @@ func (h *hierarchy) begin(symbol string) error {
 	if err != nil {
 		return err
 	}
-	defined.Keep(func(m SymbolMatch) bool { return slices.Contains(typeKinds, m.Kind) })
+	scope, _ := Qualified(symbol)
+	if len(defined.Files) == 0 && scope != "" {
+		if defined, err = h.s.definitions(h.ctx, h.v, req, name); err != nil {
+			return err
+		}
+		defined.Files = slices.DeleteFunc(defined.Files, func(f SymbolFile) bool { return !inModule(f.Path, scope) })
+	}
+	keepTypes(defined)
 
 	h.out = &SymbolResponse{Defined: defined.Files, Coverage: defined.Coverage}
 	h.names, h.known, h.langs = []string{name}, map[string]bool{name: true}, nil
@@ -147,6 +175,9 @@ func (h *hierarchy) level(level int) (*SymbolResponse, error) {
 		found, err = h.above()
 	} else {
 		found, err = h.find(h.below(), h.extends)
+	}
+	if err == nil && level == 0 && !h.req.Up {
+		err = h.settle(found)
 	}
 
 	// Match methods of Go types only for the requested type. A type with the methods of an
@@ -348,8 +379,9 @@ func (h *hierarchy) find(q query.Q, read func(f *search.File) []SymbolMatch) (*S
 	return out, nil
 }
 
-// heads calls use for each head in a file, with the types that it names.
-func heads(f *search.File, use func(m SymbolMatch, supers []super)) {
+// heads calls use for each head in a file, with the types that it names. If scoped, each head has
+// the scope around it.
+func heads(f *search.File, scoped bool, use func(m SymbolMatch, supers []super)) {
 	for i := range f.Chunks {
 		c := &f.Chunks[i]
 		for _, one := range headsOf(f.Language, c.Content, c.Open) {
@@ -357,12 +389,20 @@ func heads(f *search.File, use func(m SymbolMatch, supers []super)) {
 			m.Line, m.at = lineOf(*c, m.Range)
 			if slices.Contains(includes[f.Language], one.kind) {
 				around := aroundLine(c, m.Range.Start.Line)
+				if imports(f.Language, around.Kind, m.Line) {
+					continue
+				}
 				m.Name, m.Kind, m.ParentName = around.Name, cmp.Or(around.Kind, one.kind), around.ParentName
 				one.name, one.written = m.Name, m.Name
 			}
 
 			// Of a type and its namesake, the scope tells which one it is.
 			supers := slices.DeleteFunc(one.supers, one.itself)
+			if scoped {
+				if around := aroundLine(c, m.Range.Start.Line); around.Name == m.Name {
+					m.scope = around.ParentName
+				}
+			}
 			if slices.ContainsFunc(supers, one.namesake) {
 				if around := aroundLine(c, m.Range.Start.Line); around.Name == m.Name {
 					m.ParentName, m.ParentKind = around.ParentName, around.ParentKind
@@ -404,10 +444,10 @@ func (h *hierarchy) extends(f *search.File) (matches []SymbolMatch) {
 	if f.Language == "Go" {
 		return h.embeds(f)
 	}
-	heads(f, func(m SymbolMatch, supers []super) {
+	heads(f, h.namesakes != nil, func(m SymbolMatch, supers []super) {
 		for _, s := range supers {
 			if of := lastPart(s.name); slices.Contains(h.names, of) {
-				m.Of = of
+				m.Of, m.by = of, s.name
 				matches = append(matches, m)
 				return
 			}
@@ -464,9 +504,9 @@ func (h *hierarchy) mentioned() (map[string]*mention, error) {
 	}
 
 	_, err := h.find(h.named(), func(f *search.File) []SymbolMatch {
-		heads(f, func(m SymbolMatch, supers []super) {
+		heads(f, h.namesakes != nil, func(m SymbolMatch, supers []super) {
 			for _, s := range supers {
-				if slices.Contains(h.names, m.Name) {
+				if slices.Contains(h.names, m.Name) && !h.ofNamesake(f, &m) {
 					add(s.name, m.Name, f.Repository)
 					types[lastPart(s.name)].heads[place{fileOf{f.Repository, f.Path}, m.Range.Start.Line}] = true
 				}
@@ -526,7 +566,7 @@ func (h *hierarchy) defining(names []string) (*SymbolResponse, error) {
 	out, err := h.s.symbols(h.ctx, h.v, req, named, maxSymbolMatches)
 	if err == nil {
 		h.out.Coverage = h.out.Coverage.And(out.Coverage)
-		out.Keep(func(m SymbolMatch) bool { return slices.Contains(typeKinds, m.Kind) })
+		keepTypes(out)
 	}
 	return out, err
 }

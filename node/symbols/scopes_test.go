@@ -7,8 +7,8 @@ func TestQualifiedName_namesItsScope(t *testing.T) {
 	for _, c := range []struct{ symbol, scope, name string }{
 		{"Pool.Tag", "Pool", "Tag"}, {"a::b::c", "a::b", "c"}, {"plain", "", "plain"}, {".hidden", "", ".hidden"}, {"end.", "", "end."},
 	} {
-		if scope, name := qualified(c.symbol); scope != c.scope || name != c.name {
-			t.Errorf("qualified(%q) = %q, %q", c.symbol, scope, name)
+		if scope, name := Qualified(c.symbol); scope != c.scope || name != c.name {
+			t.Errorf("Qualified(%q) = %q, %q", c.symbol, scope, name)
 		}
 	}
 	if !inScope("pkg.Pool", "Pool") || !inScope("a::b", "a.b") || inScope("xPool", "Pool") {

@@ -95,6 +95,7 @@ type SymbolResponse struct {
 	Mistyped     bool              // Symbol is likely the first of Similar with some letters wrong
 	Defined      []SymbolFile      // of references: the definitions of the name that were taken out of Files
 	Undefined    []string          // of a hierarchy: types that belong to it, and that nothing defines
+	Namesakes    []string          // of a hierarchy: how many types were left out, as "3 of Converter.Factory"
 }
 
 // Commit returns the commit of a repository whose index was searched; "" if the repository has no
@@ -128,7 +129,10 @@ type SymbolMatch struct {
 
 	Around shard.Symbol // what a reference stands in, as the index knows it; without a name where that is nothing
 
-	at int // of the range in Line
+	Undecided bool // of a type in a hierarchy: it may extend a namesake of the requested type
+
+	at        int    // of the range in Line
+	by, scope string // of a type in a hierarchy: what it extends, as the head writes it, and what is around it
 }
 
 // arrangeReferences removes the definitions and sorts the uses: code before comments, in each file
@@ -220,7 +224,7 @@ func (s *Finder) Definitions(ctx context.Context, v catalog.Viewer, req SymbolRe
 // scope. A scope is what encloses a definition, or stands before its name, as in defmodule A.B.
 func (s *Finder) defined(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, string, error) {
 	out, err := s.definitions(ctx, v, req, req.Symbol)
-	scope, name := qualified(req.Symbol)
+	scope, name := Qualified(req.Symbol)
 
 	// A Rust macro's ! is not part of its name, but a Ruby method's is. So the whole name was tried
 	// first.
@@ -305,9 +309,10 @@ func (r *SymbolResponse) dropEmpty() {
 	})
 }
 
-// qualified splits a name from its scope.
-func qualified(symbol string) (scope, name string) {
-	for _, sep := range []string{"::", ".", "#"} {
+// Qualified splits a name from its scope, as written in C++, Rust, most other languages, Ruby, and PHP. A separator
+// needs a name on both sides.
+func Qualified(symbol string) (scope, name string) {
+	for _, sep := range []string{"::", ".", "#", `\`} {
 		if i := strings.LastIndex(symbol, sep); i > 0 && i+len(sep) < len(symbol) {
 			return symbol[:i], symbol[i+len(sep):]
 		}
@@ -323,7 +328,7 @@ func qualifiedExpr(symbol string) *regexp.Regexp {
 // inScope reports whether the scope of a definition, as ctags writes it, ends with the requested
 // scope.
 func inScope(parent, scope string) bool {
-	norm := strings.NewReplacer("::", ".", "#", ".")
+	norm := strings.NewReplacer("::", ".", "#", ".", `\`, ".")
 	parent, scope = norm.Replace(parent), norm.Replace(scope)
 	return parent == scope || strings.HasSuffix(parent, "."+scope)
 }

@@ -176,7 +176,7 @@ func scopesOf(f *SymbolFile) []string {
 	stem := strings.TrimSuffix(path.Base(f.Path), path.Ext(f.Path))
 	scopes := []string{strings.ToLower(stem), strings.ToLower(path.Base(path.Dir(f.Path)))}
 	for i := range f.Matches {
-		_, last := qualified(f.Matches[i].ParentName)
+		_, last := Qualified(f.Matches[i].ParentName)
 		scopes = append(scopes, strings.ToLower(last))
 	}
 	slices.Sort(scopes)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // A tree of calls is found by names. A name with many definitions is not followed, because nearly
@@ -75,7 +76,7 @@ func (l *lookup) callTree() (string, error) {
 
 // inScope keeps the definitions in the type that qualifies the requested name, as T in T.f.
 func (t *callTree) inScope(places []definedPlace) []definedPlace {
-	scope, _ := qualifiedName(t.Text("symbol"))
+	scope, _ := symbols.Qualified(t.Text("symbol"))
 	return inType(places, scope[strings.LastIndexAny(scope, ".:#")+1:])
 }
 

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 
@@ -44,12 +45,20 @@ func (l *lookup) hierarchy(r *symbols.SymbolResponse) (string, error) {
 
 	var blocks []block
 	left, over := l.Number("limit"), 0
-	last := ""
+	last, dir := "", ""
 	for i := range r.Files {
 		f := &r.Files[i]
 		b := block{}
 		if l.Text("repo") == "" && f.Repository != last {
 			b.head = "[" + f.Repository + "]\n"
+			dir = ""
+		}
+		// Several files of one directory name it once.
+		if own := path.Dir(f.Path) + "/"; own != dir && i+1 < len(r.Files) && r.Files[i+1].Repository == f.Repository && own == path.Dir(r.Files[i+1].Path)+"/" && own != "./" {
+			b.head += fileLabel(own) + "\n"
+			dir = own
+		} else if own != dir {
+			dir = ""
 		}
 		for k := range f.Matches {
 			if left == 0 {
@@ -57,7 +66,7 @@ func (l *lookup) hierarchy(r *symbols.SymbolResponse) (string, error) {
 				continue
 			}
 			left--
-			b.lines = append(b.lines, l.typeLine(f, &f.Matches[k]))
+			b.lines = append(b.lines, l.typeLine(f, &f.Matches[k], dir))
 		}
 		if b.lines != nil {
 			last = f.Repository
@@ -77,6 +86,12 @@ func (l *lookup) hierarchy(r *symbols.SymbolResponse) (string, error) {
 	}
 	if len(r.Undefined) > 0 {
 		fmt.Fprintf(&out, "Not defined here: %s.\n", label(strings.Join(r.Undefined, ", ")))
+	}
+	if len(r.Namesakes) > 0 {
+		fmt.Fprintf(&out, "Not meant, and left out: %s.\n", label(strings.Join(r.Namesakes, ", ")))
+	}
+	if n := undecided(r); n > 0 {
+		fmt.Fprintf(&out, "?: %d may extend another type of this name.\n", n)
 	}
 	e.unlooked = append(e.unlooked, l.unread(r)...)
 	e.lacks(l.Args, r.Coverage, "")
@@ -113,19 +128,36 @@ func (l *lookup) unread(r *symbols.SymbolResponse) []string {
 	return nil
 }
 
-// typeLine describes a type or method, with its position.
-func (l *lookup) typeLine(f *symbols.SymbolFile, m *symbols.SymbolMatch) string {
+// undecided counts the types that may extend a namesake of the requested one.
+func undecided(r *symbols.SymbolResponse) (n int) {
+	for i := range r.Files {
+		for k := range r.Files[i].Matches {
+			if r.Files[i].Matches[k].Undecided {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// typeLine describes a type or method, with its position. A line above it names dir, if that is not "".
+func (l *lookup) typeLine(f *symbols.SymbolFile, m *symbols.SymbolMatch, dir string) string {
 	lines := fmt.Sprint(m.Range.Start.Line)
 	if m.Range.End.Line > m.Range.Start.Line {
 		lines += fmt.Sprintf("-%d", m.Range.End.Line)
 	}
-	text := fmt.Sprintf("%s:%s %s", fileLabel(f.Path), lines, m.Kind)
-	if name := scopedName(m.Name, m.ParentName, m.ParentKind); m.Name != "" {
+	text := fmt.Sprintf("%s:%s %s", fileLabel(strings.TrimPrefix(f.Path, dir)), lines, m.Kind)
+	// Many files have the name of their type.
+	stem, _, _ := strings.Cut(path.Base(f.Path), ".")
+	if name := scopedName(m.Name, m.ParentName, m.ParentKind); m.Name != "" && name != stem {
 		text += " " + name
 	}
-	_, asked := qualifiedName(l.Text("symbol"))
+	_, asked := symbols.Qualified(l.Text("symbol"))
 	if m.Of != "" && m.Of != asked {
 		text += " of " + label(m.Of)
+	}
+	if m.Undecided {
+		text += " ?"
 	}
 	return text + "\n"
 }

@@ -29,22 +29,9 @@ type lookup struct {
 
 // name returns the symbol without its scope.
 func (l *lookup) name() string {
-	_, name := qualifiedName(l.Text("symbol"))
+	_, name := symbols.Qualified(l.Text("symbol"))
 	return name
 }
-
-// qualifiedName splits a symbol into its scope (a type or package; "" for none) and its name.
-func qualifiedName(symbol string) (scope, name string) {
-	// The separators of C++ and Rust, of most other languages, and of Ruby and Javadoc.
-	for _, sep := range []string{"::", ".", "#"} {
-		// A separator needs a name on both sides.
-		if i := strings.LastIndex(symbol, sep); i > 0 && i+len(sep) < len(symbol) {
-			return symbol[:i], symbol[i+len(sep):]
-		}
-	}
-	return "", symbol
-}
-
 // request returns the symbol request of the call's arguments.
 func (l *lookup) request() symbols.SymbolRequest {
 	return symbols.SymbolRequest{

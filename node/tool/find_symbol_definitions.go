@@ -102,7 +102,7 @@ func (l *lookup) undefined(r *symbols.SymbolResponse) (string, error) {
 
 // inherited answers for a member that the type only inherits; "" if it does not.
 func (l *lookup) inherited() (string, error) {
-	scope, name := qualifiedName(l.Text("symbol"))
+	scope, name := symbols.Qualified(l.Text("symbol"))
 	if scope == "" || l.Has("kind") || l.Text("match") != "exact" {
 		return "", nil
 	}

@@ -255,7 +255,7 @@ func TestMissingWords_areThoseThatNoFileHas(t *testing.T) {
 // ownerOf is the type that a symbol is asked for with, which nothing defines; nil for
 // none.
 func ownerOf(symbol string) *owner {
-	scope, _ := qualifiedName(symbol)
+	scope, _ := symbols.Qualified(symbol)
 	if scope == "" {
 		return nil
 	}

@@ -16,7 +16,7 @@ type owner struct {
 
 // owner returns the type in the requested name, or nil if it has none.
 func (l *lookup) owner() (*owner, error) {
-	scope, _ := qualifiedName(l.Text("symbol"))
+	scope, _ := symbols.Qualified(l.Text("symbol"))
 	if scope == "" {
 		return nil, nil
 	}
