@@ -80,7 +80,7 @@ func TestTypeHierarchy_staysWithinCompatibleLanguages(t *testing.T) {
 		{"Session", true, false, "Session:1"},
 		{"Struct", false, false, "Result:1"},
 		{"Error", false, false, "Error:3"},
-		{"Plain", true, false, "?Plain"},
+		{"Plain", true, false, "?Warden::Strategies::Plain"},
 		{"Nothing", false, false, ""},
 	} {
 		r, err := n.Search.Hierarchy(t.Context(), catalog.Operator(), symbols.HierarchyRequest{SymbolRequest: symbols.SymbolRequest{Symbol: tt.symbol}, Up: tt.up, Transitive: tt.transitive})

@@ -140,7 +140,7 @@ func (s *site) describeCommit(ctx context.Context, parent, commit string) (out d
 
 	// Ignore an error: without the tag the diff is still an answer.
 	if first, err := s.mirror.FirstTag(ctx, commit); err == nil && first.Tags > 0 {
-		out.first = &FirstTag{Name: first.Name, Release: first.Release, Late: first.Late, Whole: first.Whole}
+		out.first = &FirstTag{Name: first.Name, Release: first.Release, Late: first.Late, Whole: first.Whole, Parts: first.Parts}
 	}
 	return out, nil
 }

@@ -202,6 +202,7 @@ type FirstTag struct {
 	Release string // if Name is a pre-release: the first full release; "" if none yet
 	Late    bool   // time ran out: an empty name may only mean unknown
 	Whole   string // if Name tags a part of the repository, as globset-0.4.17: the first release tagged by version alone; "" if none
+	Parts   string // if there are such tags: the first release of each part, separated by spaces
 }
 
 // DiffFile is one changed file. OldPath is "" when added, NewPath "" when deleted.

@@ -459,6 +459,7 @@ func (h *hierarchy) extends(f *search.File) (matches []SymbolMatch) {
 // mention is a type that some head names as extended.
 type mention struct {
 	by     string          // the type that extends it
+	as     string          // how a head writes its name
 	repos  map[string]bool // where that is said
 	scopes map[string]bool // of a namesake of by: the qualifiers that heads write before it
 	heads  map[place]bool  // where these heads are
@@ -495,7 +496,7 @@ func (h *hierarchy) mentioned() (map[string]*mention, error) {
 	add := func(written, by, repo string) {
 		name := lastPart(written)
 		if types[name] == nil {
-			types[name] = &mention{by: by, repos: map[string]bool{}, scopes: map[string]bool{}, heads: map[place]bool{}}
+			types[name] = &mention{by: by, as: written, repos: map[string]bool{}, scopes: map[string]bool{}, heads: map[place]bool{}}
 		}
 		types[name].by = min(types[name].by, by)
 		types[name].repos[repo] = true
@@ -552,6 +553,9 @@ func (h *hierarchy) above() (*SymbolResponse, error) {
 	out.dropEmpty()
 	for _, name := range slices.Sorted(maps.Keys(types)) {
 		if !anywhere[name] {
+			if types[name].by == name {
+				name = types[name].as // which tells it from its namesake
+			}
 			h.out.Undefined = append(h.out.Undefined, name)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ const (
 type detail struct {
 	beside string // on the line of the commit
 	below  string // lines below it
+	tag    string // the first tag that contains it, where beside or below names it
 }
 
 // detailsOf returns details of a few commits, by hash. shown has the files of each commit that the answer
@@ -48,7 +50,7 @@ func detailsOf(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args, 
 			c := &commits[i]
 			r, err := b.Diff(ctx, v, browse.DiffRequest{Repo: a.Text("repo"), Base: c.Hash + "~1", Head: c.Hash, Stat: true, Message: true})
 			if err == nil && len(r.Files) > 0 { // the first commit of all has nothing before it
-				texts[i] = newDetail(a, r, c.Refs, len(commits) > fullDetails, shown[c.Hash])
+				texts[i] = newDetail(a, r, len(commits) > fullDetails, shown[c.Hash])
 			}
 			return nil
 		})
@@ -63,41 +65,82 @@ func detailsOf(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args, 
 }
 
 // newDetail writes the detail of one commit.
-func newDetail(a *Args, r *browse.DiffResponse, refs string, brief bool, shown []string) detail {
-	since := sinceTag(r.FirstTag, refs)
+func newDetail(a *Args, r *browse.DiffResponse, brief bool, shown []string) detail {
+	since := firstRelease(r.FirstTag, pathsOfDiff(a, r))
+	switch {
+	case since == "no tag":
+		since = "in no tag"
+	case since != "":
+		since = "since " + since
+	}
 	most := filesOfCommit
 	if brief {
 		most = filesOfMany
 	}
 
-	var files []string
-	left := 0
-	for i := range r.Files {
-		f := &r.Files[i]
-		path := cmp.Or(f.NewPath, f.OldPath)
+	// Who looks for a change of the code asks which commit made it, not what else that commit changed.
+	text := ""
+	if a.Has("changes") || a.Has("changesRegex") || a.Has("lines") {
+		if len(r.Files) > 1 {
+			text = count(len(r.Files), "file")
+		}
+	} else {
+		text = changedFiles(a, r, most, brief, shown)
+	}
+
+	d := detail{}
+	if since != "" {
+		d.tag = r.FirstTag.Name
+	}
+	switch {
+	case !brief && since != "" && text != "":
+		d.below = "    " + since + ": " + text + "\n"
+	case !brief && since+text != "":
+		d.below = "    " + since + text + "\n"
+	case brief && a.Has("lines"):
+		d.beside = lead("; ", since)
+	case brief:
+		d.beside = lead("; ", since) + lead("; ", text)
+	}
+	return d
+}
+
+// changedFiles names the first files that a commit changed, those of the caller's path before others. Each
+// directory is written once.
+func changedFiles(a *Args, r *browse.DiffResponse, most int, brief bool, shown []string) string {
+	name := func(f *browse.DiffFile) string { return cmp.Or(f.NewPath, f.OldPath) }
+	asked := strings.Trim(a.Text("path"), "/")
+	rank := func(f *browse.DiffFile) int {
+		if asked != "" && name(f) != asked && !strings.HasPrefix(name(f), asked+"/") {
+			return 1
+		}
+		return 0
+	}
+	files := slices.Clone(r.Files)
+	slices.SortStableFunc(files, func(x, y browse.DiffFile) int { return rank(&x) - rank(&y) })
+
+	var named []string
+	left, dir := 0, ""
+	for i := range files {
+		f := &files[i]
 		switch {
-		case slices.Contains(shown, path), brief && path == a.Text("path"):
-		case len(files) < most:
-			files = append(files, fmt.Sprintf("+%d -%d %s", f.Added, f.Removed, fileLabel(path)))
+		case slices.Contains(shown, name(f)), brief && name(f) == asked:
+		case len(named) < most:
+			text := fileLabel(name(f))
+			own, base := path.Split(text)
+			if own == dir && own != "" {
+				text = base
+			}
+			dir = own
+			named = append(named, fmt.Sprintf("%s +%d -%d", text, f.Added, f.Removed))
 		default:
 			left++
 		}
 	}
 	if left > 0 {
-		files = append(files, count(left, "more file"))
+		named = append(named, count(left, "more file"))
 	}
-
-	switch text := strings.Join(files, ", "); {
-	case !brief && since != "" && text != "":
-		return detail{below: "    " + since + ": " + text + "\n"}
-	case !brief && since+text != "":
-		return detail{below: "    " + since + text + "\n"}
-	case brief && a.Has("lines"):
-		return detail{beside: lead("; ", since)}
-	case brief:
-		return detail{beside: lead("; ", since) + lead("; ", text)}
-	}
-	return detail{}
+	return strings.Join(named, ", ")
 }
 
 // lead writes a text behind a separator; "" for no text.
@@ -106,22 +149,4 @@ func lead(separator, text string) string {
 		return ""
 	}
 	return separator + text
-}
-
-// sinceTag names the first tag that contains a commit, and the first releases if that is none. It is ""
-// if the line of the commit shows that tag, or if none is known.
-func sinceTag(t *browse.FirstTag, refs string) string {
-	switch {
-	case t == nil, t.Late && t.Name == "":
-		return ""
-	case t.Name == "":
-		return "in no tag"
-	case t.Release != "" && t.Whole != "":
-		return fmt.Sprintf("since %s (releases %s, %s)", label(t.Name), label(t.Release), label(t.Whole))
-	case t.Release != "" || t.Whole != "":
-		return fmt.Sprintf("since %s (release %s)", label(t.Name), label(cmp.Or(t.Release, t.Whole)))
-	case slices.Contains(strings.Split(refs, ", "), "tag: "+t.Name):
-		return ""
-	}
-	return "since " + label(t.Name)
 }

@@ -54,11 +54,14 @@ func (l *lookup) hierarchy(r *symbols.SymbolResponse) (string, error) {
 			dir = ""
 		}
 		// Several files of one directory name it once.
-		if own := path.Dir(f.Path) + "/"; own != dir && i+1 < len(r.Files) && r.Files[i+1].Repository == f.Repository && own == path.Dir(r.Files[i+1].Path)+"/" && own != "./" {
-			b.head += fileLabel(own) + "\n"
-			dir = own
-		} else if own != dir {
-			dir = ""
+		if own := path.Dir(f.Path) + "/"; own != dir {
+			many := i+1 < len(r.Files) && r.Files[i+1].Repository == f.Repository && own == path.Dir(r.Files[i+1].Path)+"/"
+			switch {
+			case many && own != "./", own == "./" && dir != "":
+				b.head, dir = b.head+fileLabel(own)+"\n", own
+			default:
+				dir = ""
+			}
 		}
 		for k := range f.Matches {
 			if left == 0 {

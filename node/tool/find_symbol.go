@@ -32,6 +32,7 @@ func (l *lookup) name() string {
 	_, name := symbols.Qualified(l.Text("symbol"))
 	return name
 }
+
 // request returns the symbol request of the call's arguments.
 func (l *lookup) request() symbols.SymbolRequest {
 	return symbols.SymbolRequest{

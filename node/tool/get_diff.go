@@ -200,7 +200,7 @@ func (c *comparison) between(ctx context.Context, v catalog.Viewer, b browse.Rea
 	fmt.Fprintf(&out, "%s that head has and base has not, newest first\n", count(r.Total, "commit"))
 	for i := range r.Commits {
 		// The commits get at most a third of the room, because the difference matters more.
-		line := commitLine(&r.Commits[i])
+		line := listedCommit(&r.Commits[i], nil)
 		if i > 0 && out.Len()+len(line) > c.room()/3 || i == mostBetween {
 			break
 		}
@@ -272,30 +272,24 @@ func (c *comparison) message() string {
 	}
 	// At least half of the room is for the patch.
 	body := bodyText(c.r.Commit.Body, min(maxMessage, c.room()/2))
-	return commitLine(&c.r.Commit) + "\n" + body + firstTagText(c.r.FirstTag, c.r.Commit.Refs)
+	commit := c.r.Commit
+	if c.r.FirstTag != nil {
+		commit.Refs = withoutTag(commit.Refs, c.r.FirstTag.Name)
+	}
+	return commitLine(&commit) + "\n" + body + firstTagText(c.r.FirstTag, pathsOfDiff(c.Args, c.r))
 }
 
-// firstTagText names the first tag that contains a commit, on a line of its own. It is "" if the
-// commit's line shows that tag.
-func firstTagText(t *browse.FirstTag, refs string) string {
-	switch {
-	case t == nil:
-		return ""
-	case t.Late && t.Name == "":
+// firstTagText names the first release that contains the commit, on a line of its own.
+func firstTagText(t *browse.FirstTag, paths []string) string {
+	switch release := firstRelease(t, paths); {
+	case t != nil && t.Late && t.Name == "":
 		return "Its first tag was not found within 2 seconds.\n"
-	case t.Name == "":
+	case release == "no tag":
 		return "No tag has it.\n"
-	case t.Release != "" && t.Whole != "":
-		return fmt.Sprintf("First in %s, as a release in %s, and of those without such a name in %s.\n", label(t.Name), label(t.Release), label(t.Whole))
-	case t.Release != "":
-		return fmt.Sprintf("First in %s, as a release in %s.\n", label(t.Name), label(t.Release))
-	// A part of a repository may have its own tags, which few callers want.
-	case t.Whole != "":
-		return fmt.Sprintf("First in %s, and of the releases without such a name in %s.\n", label(t.Name), label(t.Whole))
-	case slices.Contains(strings.Split(refs, ", "), "tag: "+t.Name):
-		return ""
+	case release != "":
+		return "First in " + release + ".\n"
 	}
-	return fmt.Sprintf("First in %s.\n", label(t.Name))
+	return ""
 }
 
 // same answers if nothing differs.

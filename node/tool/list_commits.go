@@ -226,7 +226,7 @@ func tracedText(a *Args, r *browse.TraceResponse, named int, details map[string]
 	if a.Has("lines") {
 		of = " of " + label(a.Text("lines"))
 	}
-	fmt.Fprintf(&out, "%s%s, newest first\n", count(len(r.Commits), "commit"), of)
+	out.WriteString(count(len(r.Commits), "commit") + of + inOrder(len(r.Commits)))
 
 	var e end
 	older := olderTraces(a, r)
@@ -241,7 +241,7 @@ func tracedText(a *Args, r *browse.TraceResponse, named int, details map[string]
 	}
 	for i := range r.Commits {
 		c := &r.Commits[i]
-		out.WriteString(commitLine(c))
+		out.WriteString(listedCommit(c, details))
 		out.WriteString(details[c.Hash].beside)
 		// Do not repeat the file that the caller named.
 		paths := r.Paths[c.Hash]
@@ -289,11 +289,18 @@ func unreadChanges(r *browse.TraceResponse) string {
 // mostChanged is the largest number of changed lines shown of a commit.
 const mostChanged = 3
 
+// longestChanged is the number of bytes of a changed line that is shown.
+const longestChanged = 140
+
 // changedText returns the first added and removed lines, indented, and their total number if there
 // are more.
 func changedText(c git.ChangedLines) (lines, more string) {
 	for _, line := range c.Lines[:min(len(c.Lines), mostChanged)] {
-		lines += "    " + line[:1] + " " + cut(strings.TrimSpace(clean([]byte(line[1:]))), 0, 0) + "\n"
+		text := strings.TrimSpace(clean([]byte(line[1:])))
+		if len(text) > longestChanged {
+			text = cutEnd(text, longestChanged)
+		}
+		lines += "    " + line[:1] + " " + text + "\n"
 	}
 	if c.Added+c.Removed > mostChanged {
 		more = fmt.Sprintf(" (such lines: +%d -%d)", c.Added, c.Removed)
@@ -349,6 +356,29 @@ func olderTraces(a *Args, r *browse.TraceResponse) string {
 	return fmt.Sprintf("commits from %s back, %s; continue with %s, or narrow with path or since", reached, why, a.with("until", reached))
 }
 
+// longestSubject is the number of characters of a subject that a list shows.
+const longestSubject = 72
+
+// listedCommit is commitLine with a short subject, and without the tag that its details name.
+func listedCommit(c *browse.CommitInfo, details map[string]detail) string {
+	short := *c
+	if subject := []rune(c.Message); len(subject) > longestSubject+1 {
+		short.Message = strings.TrimRight(string(subject[:longestSubject]), " ") + "…"
+	}
+	if tag := details[c.Hash].tag; tag != "" {
+		short.Refs = withoutTag(c.Refs, tag)
+	}
+	return commitLine(&short)
+}
+
+// inOrder is the end of the first line of a list of commits.
+func inOrder(n int) string {
+	if n == 1 {
+		return "\n"
+	}
+	return ", newest first\n"
+}
+
 // commitLine describes a commit on one line. Its date is the commit date, which since, until and
 // the order use.
 func commitLine(c *browse.CommitInfo) string {
@@ -380,12 +410,12 @@ func commitsText(a *Args, r *browse.CommitsResponse, details map[string]detail) 
 	if r.AtLeast {
 		out.WriteString("At least ")
 	}
-	fmt.Fprintf(&out, "%s, newest first\n", count(r.Total, "commit"))
+	out.WriteString(count(r.Total, "commit") + inOrder(r.Total))
 
 	most, shown := bodyRoom(a, len(r.Commits)), 0
 	for ; shown < len(r.Commits); shown++ {
 		d := details[r.Commits[shown].Hash]
-		line := commitLine(&r.Commits[shown]) + d.beside
+		line := listedCommit(&r.Commits[shown], details) + d.beside
 		body := briefBody(a, r.Commits[shown].Body, most) + d.below
 		// Write at least one commit: a page without any would be requested again and again.
 		if out.Len()+len(line)+len(body) > a.room() && shown > 0 {

@@ -136,31 +136,6 @@ func TestCommitBody_isIndentedBelowItsSubject(t *testing.T) {
 	}
 }
 
-// Which tag has a commit first is a line of its own, where it tells more than what
-// points at the commit.
-func TestCommit_showsTheFirstTagThatContainsIt(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		first *browse.FirstTag
-		refs  string
-		want  string
-	}{
-		{nil, "", ""},
-		{&browse.FirstTag{}, "main", "No tag has it.\n"},
-		{&browse.FirstTag{Late: true}, "", "Its first tag was not found within 2 seconds.\n"},
-		{&browse.FirstTag{Name: "v1.2.0"}, "tag: v1.2", "First in v1.2.0.\n"},
-		{&browse.FirstTag{Name: "v1.2.0"}, "HEAD -> main, tag: v1.2.0, dev", ""},
-		{&browse.FirstTag{Name: "v2-rc1", Late: true}, "", "First in v2-rc1.\n"},
-		{&browse.FirstTag{Name: "v2-rc1", Release: "v2"}, "tag: v2-rc1", "First in v2-rc1, as a release in v2.\n"},
-		{&browse.FirstTag{Name: "glob-0.4", Whole: "15.0.0"}, "tag: glob-0.4", "First in glob-0.4, and of the releases without such a name in 15.0.0.\n"},
-		{&browse.FirstTag{Name: "glob-1-rc1", Release: "glob-1", Whole: "v2"}, "", "First in glob-1-rc1, as a release in glob-1, and of those without such a name in v2.\n"},
-	} {
-		if got := firstTagText(tt.first, tt.refs); got != tt.want {
-			t.Errorf("%+v at %q: %q, want %q", tt.first, tt.refs, got, tt.want)
-		}
-	}
-}
-
 // Bodies that were asked for take the room that there is: the rest is on further pages,
 // or, where there are none, told to be missing.
 func TestCommitBodies_continueOnFurtherPages(t *testing.T) {

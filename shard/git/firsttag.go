@@ -25,6 +25,7 @@ type FirstTag struct {
 	Tags    int    // number of tags in the mirror
 	Late    bool   // time ran out: a tag for an empty name may exist
 	Whole   string // if Name is a tag for a part of the repository, such as globset-0.4.17: the first tag that is only a version; "" if there is none
+	Parts   string // if there are tags for parts: the first release of each part, such as mobx@6.7.0, separated by spaces
 }
 
 // tagOrders finds the first tags that have a commit.
@@ -146,29 +147,41 @@ func newAgedTag(tag Ref) agedTag {
 	if i := strings.IndexAny(series, "0123456789"); i >= 0 {
 		series = series[:i]
 	}
-	return agedTag{tag, series, versionAlone.MatchString(tag.Name), isPreRelease(tag.Name)}
+	return agedTag{tag, series, IsVersion(tag.Name), isPreRelease(tag.Name)}
 }
 
 // hasNoVersion reports whether the name has no version, as nightly.
 func (t *agedTag) hasNoVersion() bool { return t.series == t.Name }
 
-// setFrom sets Name, Release and Whole, given all tags, the oldest first. d tells which tags have
+// part reports whether the tag is that of a release of a part of the repository.
+func (t *agedTag) part() bool { return !t.whole && !t.pre && !t.hasNoVersion() }
+
+// mostParts is the largest number of parts of a repository whose tags are told apart.
+const mostParts = 100
+
+// setFrom sets Name, Release, Whole and Parts, given all tags, the oldest first. d tells which tags have
 // the commit.
 func (f *FirstTag) setFrom(d *reach, tags []agedTag) error {
 	var name *agedTag
+	parts := map[string]bool{} // whether a series has its first release
 	for i := range tags {
 		tag := &tags[i]
 
 		// Skip tags that cannot be Name, Release or Whole, because d.has walks through the history.
 		release := name != nil && name.pre && f.Release == "" && !tag.pre && (name.hasNoVersion() || tag.series == name.series)
 		whole := name != nil && !name.whole && !name.hasNoVersion() && f.Whole == "" && !tag.pre && tag.whole
-		if name != nil && !release && !whole {
+		part := tag.part() && !parts[tag.series] && len(parts) < mostParts
+		if name != nil && !release && !whole && !part {
 			continue
 		}
 
 		has, err := d.has(tag.Commit)
 		if err != nil {
 			return err
+		}
+		if has && part {
+			parts[tag.series] = true
+			f.Parts = strings.TrimPrefix(f.Parts+" "+tag.Name, " ")
 		}
 		switch {
 		case !has:
@@ -183,8 +196,12 @@ func (f *FirstTag) setFrom(d *reach, tags []agedTag) error {
 	return nil
 }
 
-// versionAlone matches a name such as v1.2.3, 15.0.0 or release-2.0.
-var versionAlone = regexp.MustCompile(`(?i)^(?:v|ver|version|rel|release)?[-._/]?\d`)
+// versionAlone matches a name such as v1.2.3, 15.0.0 or release-2.0. Tools of Java call the whole of several
+// parts parent, root or project.
+var versionAlone = regexp.MustCompile(`(?i)^(?:v|ver|version|rel|release|parent|root|project)?[-._/]?v?\d`)
+
+// IsVersion reports whether the name of a tag is only a version, so that it is of the whole repository.
+func IsVersion(tag string) bool { return versionAlone.MatchString(tag) }
 
 // preRelease matches the end of a name such as v2.0-rc1, 3.0.0b2 or v1.0.0-beta.3.
 var preRelease = regexp.MustCompile(`(?i)(?:rc|alpha|beta|pre|preview|dev|snapshot|nightly|canary|\d[ab])[-._]?\d*$`)

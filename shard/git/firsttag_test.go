@@ -162,19 +162,20 @@ func TestFirstTag_alsoNamesTheFirstRelease(t *testing.T) {
 	for _, tt := range []struct {
 		back                 int
 		name, release, whole string
+		parts                string
 	}{
-		{9, "core-0.1", "", "14.0"},
-		{8, "core-0.2-rc1", "core-0.2", "14.0"}, // not glob-1.0, a tag of another part
-		{7, "glob-1.0", "", "14.0"},
-		{5, "14.0", "", ""},
-		{4, "glob-1.1", "", "15.0.0"},
-		{3, "15.0.0-rc1", "15.0.0", ""},
-		{1, "release-16", "", ""},
-		{0, "", "", ""},
+		{9, "core-0.1", "", "14.0", "core-0.1 glob-1.0"},
+		{8, "core-0.2-rc1", "core-0.2", "14.0", "glob-1.0 core-0.2"}, // not glob-1.0, a tag of another part
+		{7, "glob-1.0", "", "14.0", "glob-1.0 core-0.2"},
+		{5, "14.0", "", "", "glob-1.1"},
+		{4, "glob-1.1", "", "15.0.0", "glob-1.1"},
+		{3, "15.0.0-rc1", "15.0.0", "", ""},
+		{1, "release-16", "", "", ""},
+		{0, "", "", "", ""},
 	} {
 		got, err := m.FirstTag(within(t), r.git("rev-parse", fmt.Sprintf("main~%d", tt.back)))
-		if err != nil || got.Name != tt.name || got.Release != tt.release || got.Whole != tt.whole {
-			t.Errorf("main~%d: %+v, %v, want %q, %q, %q", tt.back, got, err, tt.name, tt.release, tt.whole)
+		if err != nil || got.Name != tt.name || got.Release != tt.release || got.Whole != tt.whole || got.Parts != tt.parts {
+			t.Errorf("main~%d: %+v, %v, want %q, %q, %q, %q", tt.back, got, err, tt.name, tt.release, tt.whole, tt.parts)
 		}
 	}
 }
