@@ -42,6 +42,9 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 		Short: "Make an API key and print it; it is shown this once only",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
+		if role == "metrics" {
+			return errors.New("--role metrics: the key for metrics is a file that each node reads: see --metrics-key-file of shoal serve")
+		}
 		body := map[string]any{"name": args[0], "role": role, "user": user, "allRepositories": all}
 
 		// The API counts days; the suffix d is for readers.
