@@ -115,6 +115,9 @@ func (r *Repo) NoCommit() bool { return r.Indexed() && len(r.Revisions) == 0 }
 // deleted after the grace period.
 func (r *Repo) Orphaned() bool { return len(r.Connections) == 0 }
 
+// Local reports whether the remote is a directory, and not a host.
+func (r *Repo) Local() bool { return isLocal(r.CloneURL) }
+
 // Kept reports whether the data of a repository must stay: a connection lists it, or KeptUntil has
 // not passed.
 func (r *Repo) Kept(now time.Time) bool { return !r.Orphaned() || now.Before(r.KeptUntil) }

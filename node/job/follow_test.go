@@ -400,6 +400,27 @@ func TestListNewRepositories_limitsLookups(t *testing.T) {
 	}
 }
 
+// A commit to a directory is found within a minute, however old the commit before it is.
+func TestPollInterval_ofADirectoryIsShort(t *testing.T) {
+	t.Parallel()
+	l := newListener(t, noSignal, 1, 1, nil)
+	l.Pass(48 * time.Hour)
+	last := l.Now()
+	l.poll.polls[1] = poll{at: last}
+	for url, want := range map[string]time.Duration{"https://h/x.git": 50 * time.Minute, "file:///x": busyPause} {
+		repo := *l.View().Repo(1)
+		repo.CloneURL, repo.PushedAt = url, last.Add(-100*time.Minute)
+		if got := l.poll.nextPoll(l.View(), &repo, wantedPart(repo.InputKey), last).Sub(last); got != want {
+			t.Errorf("%s is polled after %v, want %v", url, got, want)
+		}
+	}
+	for repos, want := range map[int]time.Duration{450: busyPause, 4500: 450 * time.Second} {
+		if got := localPause(repos); got != want {
+			t.Errorf("%d directories are polled after %v, want %v", repos, got, want)
+		}
+	}
+}
+
 // The longer ago the last push was, the longer a repository is not polled.
 func TestPollInterval_isHalfOfTheTimeSinceTheLastPush(t *testing.T) {
 	t.Parallel()

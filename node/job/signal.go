@@ -13,10 +13,11 @@ import (
 // Times between two polls of a repository. If its host reports pushes, only one check a day is
 // needed.
 const (
-	busyPause   = 45 * time.Second // pause while a repository is being pushed to
-	checkTime   = 24 * time.Hour   // pause if its host reports pushes
-	clockSlack  = 5 * time.Minute  // possible error of a host's clock
-	reportGrace = 90 * time.Second // possible delay of a host's report
+	busyPause   = 45 * time.Second       // pause while a repository is being pushed to
+	localShare  = 100 * time.Millisecond // pause for each repository between two polls of a directory
+	checkTime   = 24 * time.Hour         // pause if its host reports pushes
+	clockSlack  = 5 * time.Minute        // possible error of a host's clock
+	reportGrace = 90 * time.Second       // possible delay of a host's report
 )
 
 // connectionSignal is the last news about pushes to a connection.
@@ -170,6 +171,9 @@ func (p *Poller) nextPoll(view *catalog.View, repo *catalog.Repo, wanted string,
 		last = s.at
 	}
 	longest := view.File().Settings.ReindexInterval
+	if repo.Local() {
+		longest = min(longest, localPause(view.RepoCount()))
+	}
 	switch {
 	case now.Before(s.hotUntil):
 		return last.Add(min(busyPause, longest))
@@ -181,6 +185,12 @@ func (p *Poller) nextPoll(view *catalog.View, repo *catalog.Repo, wanted string,
 		return last.Add(max(checkTime, longest))
 	}
 	return last.Add(adaptivePause(repo, s, last, longest))
+}
+
+// localPause returns the longest pause after a poll of a directory of this machine. Such a poll asks
+// no host and takes 3 ms of CPU, so all of them take at most 3 % of a core.
+func localPause(repos int) time.Duration {
+	return max(busyPause, time.Duration(repos)*localShare)
 }
 
 // adaptivePause returns the pause after a poll of a repository whose host reports nothing: half of
