@@ -442,6 +442,14 @@ func (f *fake) AcceptListing(context.Context, account.Owner, string) (*operate.C
 	return answer(f, &c)
 }
 
+func (f *fake) HistoryRules(context.Context, account.Owner) (*operate.HistoryResponse, error) {
+	return answer(f, &operate.HistoryResponse{Rules: []operate.HistoryRule{{Glob: "example.com/legacy-*"}, {Glob: "example.com/*", Include: true}}})
+}
+
+func (f *fake) SetHistory(ctx context.Context, by account.Owner, _ operate.HistoryRequest) (*operate.HistoryResponse, error) {
+	return f.HistoryRules(ctx, by)
+}
+
 func (f *fake) SnapshotChats(_ context.Context, _ account.Owner, w io.Writer) error {
 	_, err := io.WriteString(w, "chats")
 	return err

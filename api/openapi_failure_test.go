@@ -102,6 +102,8 @@ var asked = []struct{ who, route, target, body, code string }{
 	{"owner", "POST /api/jobs/{id}/cancel", "/api/jobs/sync:local/cancel", "", "NOT_POSSIBLE_NOW"},
 	{"owner", "GET /api/connections/{connection}", "/api/connections/none", "", codeNotFound},
 	{"owner", "POST /api/connections/{connection}/sync", "/api/connections/none/sync", "", codeNotFound},
+	{"owner", "POST /api/history", "", `{"glob":"a"}`, codeInvalidBody},
+	{"owner", "POST /api/history", "", `{"glob":"none","rule":"none"}`, codeNotFound},
 	{"owner", "POST /api/connections/{connection}/accept", "/api/connections/none/accept", "", codeNotFound},
 	{"owner", "POST /api/connections/{connection}/accept", "", "", "NOT_POSSIBLE_NOW"},
 	{"owner", "POST /api/nodes/{node}/drain", "/api/nodes/none/drain", "", codeNotFound},

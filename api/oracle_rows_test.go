@@ -256,6 +256,8 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /api/connections":                      once(get("/api/connections")),
 	"GET /api/connections/{connection}":         once(get("/api/connections/closed"), get("/api/connections/none")),
 	"POST /api/connections/{connection}/sync":   once(shot{method: "POST", target: "/api/connections/closed/sync"}),
+	"GET /api/history":                          once(get("/api/history")),
+	"POST /api/history":                         once(post("/api/history", object{"glob": "closed*", "rule": "exclude"})),
 	"POST /api/connections/{connection}/accept": once(shot{method: "POST", target: "/api/connections/closed/accept"}),
 	"POST /api/nodes/{node}/drain":              once(shot{method: "POST", target: "/api/nodes/n1/drain"}),
 	"POST /api/nodes/{node}/undrain":            once(shot{method: "POST", target: "/api/nodes/n1/undrain"}),

@@ -79,6 +79,8 @@ var operations = []struct {
 	{"search", "POST", "/api/search", `{"query":"main","facets":true}`, 200},
 	{"search_paste", "POST", "/api/search", `{"query":"cmd/main.go:3","understand":true}`, 200},
 	{"search_mistake", "POST", "/api/search", `{"query":"` + noQuery + `"}`, 400},
+	{"history_rules", "GET", "/api/history", "", 200},
+	{"set_history_rule", "POST", "/api/history", `{"glob":"example.com/legacy-*","rule":"exclude"}`, 200},
 	{"search_commits", "POST", "/api/search_commits", `{"query":"type:diff main","facets":true,"order":"best"}`, 200},
 	{"find_definitions", "POST", "/api/find_definitions", `{"symbolName":"main"}`, 200},
 	{"find_definitions_signature", "POST", "/api/find_definitions", `{"symbolName":"main","signature":true}`, 200},

@@ -28,6 +28,7 @@ func (s *Server) newRoutes(p parts) *routes {
 		&repoRoutes{p.browse, p.operate, base},
 		&fileRoutes{p.browse, base},
 		&historyRoutes{p.browse, base},
+		&historyRuleRoutes{p.operate},
 		&suggestRoutes{p.suggest, p.browse},
 		&chatRoutes{p.chats, base},
 

@@ -13,6 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/operate"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard/change"
 )
@@ -182,5 +183,41 @@ func TestCommitStream_sendsAllCommitsInOrder(t *testing.T) {
 		if err != nil || !slices.Equal(commitsOf(&parts), commitsOf(whole)) || end.Total != whole.Total || end.Coverage.Exhaustive() != whole.Coverage.Exhaustive() || end.Facets == nil {
 			t.Errorf("%s: %d of %d commits, %v, %+v", query, len(parts.Commits), len(whole.Commits), err, end)
 		}
+	}
+}
+
+// A rule leaves repositories out, deletes what is indexed of them, and takes them in again.
+func TestHistoryRules_leaveOutAndTakeIn(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for _, name := range []string{"app", "lib"} {
+		nodetest.NewRepo(t, filepath.Join(root, name), map[string]string{"a.go": "kraken\n"})
+	}
+	n := nodetest.StartFleet(t, 1, nodetest.Config{File: still(root), Edit: func(o *node.Options) { o.History = change.Bound{All: true} }}).Nodes[0]
+	n.WaitIndexed(2)
+	n.WaitHistory()
+	set := func(req operate.HistoryRequest, rules, covered, excluded int) {
+		t.Helper()
+		r, err := n.Node.Operate.SetHistory(t.Context(), account.Operator(), req)
+		if err != nil || len(r.Rules) != rules {
+			t.Fatalf("%+v: %+v, %v", req, r, err)
+		}
+		n.Wait("the rule", func() error {
+			if h := n.Status().Storage.History; h.Covered != covered || h.Excluded != excluded || h.Commits != covered {
+				return fmt.Errorf("%+v", h)
+			}
+			return nil
+		})
+	}
+	set(operate.HistoryRequest{Glob: "local/a*"}, 1, 1, 1)
+	r, err := n.Node.Search.SearchCommits(t.Context(), catalog.Operator(), search.Request{Query: "type:diff kraken"})
+	if err != nil || r.Total != 1 || len(r.Uncovered) != 1 || r.Uncovered[0].Repository != "local/app" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	set(operate.HistoryRequest{Glob: "local/app", Include: true}, 2, 2, 0)
+	set(operate.HistoryRequest{Glob: "local/app", Remove: true}, 1, 1, 1)
+	set(operate.HistoryRequest{Glob: "local/a*", Remove: true}, 0, 2, 0)
+	if _, err := n.Node.Operate.SetHistory(t.Context(), account.Operator(), operate.HistoryRequest{Glob: "local/a*", Remove: true}); !errors.Is(err, call.ErrNotFound) {
+		t.Errorf("a rule that is not there: %v", err)
 	}
 }

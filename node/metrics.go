@@ -12,6 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/chronicle"
 	"github.com/shoalsearch/shoal/node/configure"
+	"github.com/shoalsearch/shoal/node/history"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/job"
 	"github.com/shoalsearch/shoal/shard"
@@ -51,6 +52,7 @@ type snapshot struct {
 	diskFree, diskTotal int64
 	running, waiting    int // searches on this node
 	kept                browse.KeptFiles
+	history             history.Status
 }
 
 // newMetrics makes the counters and gauges of a node, and registers them.
@@ -94,6 +96,7 @@ func (n *Node) snapshot() *snapshot {
 		short:       tally.Shortage(n.opt.Replicas),
 
 		untagged: sumOf(n.jobs.Symbols.Unknown()),
+		history:  n.history.Status(),
 
 		moves: n.data.copier.Moves(view),
 		files: len(n.set.Names()),
@@ -124,7 +127,7 @@ func (n *Node) snapshot() *snapshot {
 
 // stateMetrics returns the gauges of the cluster, then those of this node.
 func stateMetrics() []stateMetric {
-	return slices.Concat(clusterMetrics(), connectionMetrics(), permissionMetrics(), watchMetrics(), hereMetrics(), cacheMetrics(), keptMetrics(), olderMetrics())
+	return slices.Concat(clusterMetrics(), connectionMetrics(), permissionMetrics(), watchMetrics(), hereMetrics(), cacheMetrics(), keptMetrics(), historyMetrics(), olderMetrics())
 }
 
 // clusterMetrics returns the metrics about this node in its cluster.
@@ -302,6 +305,22 @@ func keptMetrics() []stateMetric {
 			}},
 		{Desc: gauge.Desc("shoal_kept_files_bytes", "Bytes of memory that this node remembers files kept by name only in."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.kept.Bytes)) }},
+	}
+}
+
+// historyMetrics returns the gauges of the index of changes.
+func historyMetrics() []stateMetric {
+	return []stateMetric{
+		{Desc: gauge.Desc("shoal_history_repositories", "Repositories with a mirror here, by whether their commits are indexed: covered, waiting, excluded.", "state"),
+			Read: func(s *snapshot, emit gauge.Emit) {
+				emit(float64(s.history.Covered), "covered")
+				emit(float64(s.history.Repositories-s.history.Covered), "waiting")
+				emit(float64(s.history.Excluded), "excluded")
+			}},
+		{Desc: gauge.Desc("shoal_history_commits", "Commits that are indexed here."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.history.Commits)) }},
+		{Desc: gauge.Desc("shoal_history_bytes", "Bytes of the index of commits here."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.history.Bytes)) }},
 	}
 }
 

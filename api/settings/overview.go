@@ -26,11 +26,13 @@ func (p *Pages) overview(ctx context.Context, v *layout.Visit) error {
 		Tiles                 []tile
 		Age                   string
 		Shards, Mirrors, Disk string
-		Guide                 bool // the cluster is empty
+		Changes               string // bytes of the index of commits
+		Guide                 bool   // the cluster is empty
 	}{
 		StatusResponse: s, Verdict: verdictMark(s), Charts: charts(s, owner), Tiles: statusTiles(s, owner), Age: layout.Span(s.CatalogAge),
 		Shards: layout.Size(s.Storage.ShardBytes), Mirrors: layout.Size(s.Storage.MirrorBytes), Disk: layout.Size(s.Storage.DiskFree),
-		Guide: owner && s.Repos.Total == 0 && len(s.Connections) == 0,
+		Changes: layout.Size(s.Storage.History.Bytes),
+		Guide:   owner && s.Repos.Total == 0 && len(s.Connections) == 0,
 	}
 	return p.show(v, "overview", "Overview", overviewTemplate, data)
 }

@@ -129,6 +129,7 @@ var commandKinds = []commandKind{
 	commandOf[ForkThread](75),
 	commandOf[SealConfig](85),
 	commandOf[CancelJob](86),
+	commandOf[SetHistory](87),
 	commandOf[RaiseLevel](90),
 	commandOf[PutWatch](91),
 	commandOf[DeleteWatch](92),

@@ -99,6 +99,16 @@ var eventRules = []eventRule{
 		return Event{Action: "connection.listing_accepted", TargetType: "connection", Target: c.Connection}
 	}),
 	noEvent[FinishListing](byIndexing),
+	eventAlways(func(_ *txn, c *SetHistory) Event {
+		does := "excluded"
+		switch {
+		case c.Remove:
+			does = "rule removed"
+		case c.Include:
+			does = "included"
+		}
+		return Event{Action: "history.set", TargetType: "repositories", Target: c.Glob, Message: does}
+	}),
 	eventAlways((*txn).accountEvent),
 	eventAlways(func(t *txn, c *DeleteAccount) Event {
 		return Event{Action: "user.deleted", TargetType: "user", Target: c.ID, Message: t.emailOf(c.ID)}

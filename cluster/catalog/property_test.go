@@ -35,7 +35,9 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 	if kind == JobPack && rng.IntN(2) == 0 {
 		return drawPack(rng, v, subject, fence, node)
 	}
-	switch rng.IntN(35) {
+	switch rng.IntN(36) {
+	case 35:
+		return &SetHistory{Glob: string('a' + rune(rng.IntN(4))), Include: rng.IntN(2) == 0, Remove: rng.IntN(3) == 0}
 	case 0:
 		return &PutMember{Member{ID: node, Epoch: uint64(1+rng.IntN(1+int(v.Index()/40)))<<24 + rng.Uint64N(2), Addr: fmt.Sprint(rng.IntN(3)), Highest: uint64(rng.IntN(3))}}
 	case 1:

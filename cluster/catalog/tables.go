@@ -46,6 +46,8 @@ type tables struct {
 	notices     tree.Table[uint64, Notice]
 	backlogs    tree.Table[RepoID, Backlog]
 
+	historyRules tree.Table[string, HistoryRule] // by glob
+
 	// Indexes: not saved, not hashed, derived from the records by the rows.
 	names     tree.Tree[string, RepoID]
 	externals tree.Tree[string, RepoID]   // by the host's own id
@@ -110,6 +112,8 @@ var tableRows = []tableRow{
 		func(a *Access) RepoID { return a.Repo }, nil),
 	tableOf(49, "site", func(t *tables) *tree.Table[string, Site] { return &t.sites },
 		func(s *Site) string { return s.Name }, nil),
+	tableOf(52, "history rule", func(t *tables) *tree.Table[string, HistoryRule] { return &t.historyRules },
+		func(r *HistoryRule) string { return r.Glob }, nil),
 	tableOf(51, "host token", func(t *tables) *tree.Table[string, HostToken] { return &t.hostTokens },
 		(*HostToken).Key, nil),
 	tableOf(50, "consent", func(t *tables) *tree.Table[string, Consent] { return &t.consents },

@@ -146,10 +146,10 @@ func (v *View) SameRepos(other *View) bool {
 	return v.repos.Same(&other.repos) && v.config == other.config
 }
 
-// SameData reports whether two views have the same repositories, jobs and holdings. It is cheap,
-// and may return false for equal views.
+// SameData reports whether two views have the same repositories, jobs, holdings and rules of
+// histories. It is cheap, and may return false for equal views.
 func (v *View) SameData(other *View) bool {
-	return v.SameRepos(other) && v.jobs.Same(&other.jobs) && v.holdings.Same(&other.holdings)
+	return v.SameRepos(other) && v.jobs.Same(&other.jobs) && v.holdings.Same(&other.holdings) && v.historyRules.Same(&other.historyRules)
 }
 
 // Job returns the job of a kind and subject, or nil.

@@ -61,6 +61,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		// Content and jobs.
 		newConfig(getenv),
 		newConnection(getenv),
+		newHistory(getenv),
 		newRepo(getenv),
 		newJobs(getenv),
 		newEvents(getenv),

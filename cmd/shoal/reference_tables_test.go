@@ -63,6 +63,7 @@ var actionMeans = map[string]string{
 	"question.asked":              "A question to a language model",
 	"repository.listed":           "The list of repositories",
 	"rights.read":                 "An owner asked why somebody sees a repository",
+	"history.set":                 "Commits of repositories are indexed, or no longer",
 	"secret.set":                  "A secret of the cluster was made anew",
 	"session.all_ended":           "All sessions of an account ended",
 	"session.created":             "Somebody signed in",

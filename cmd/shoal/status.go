@@ -141,9 +141,15 @@ func printStatus(w io.Writer, s *node.StatusResponse) {
 		fmt.Fprintf(w, "this node: %s, %s; mirrors %s; disk free %s\n",
 			files, bytesText(s.Storage.ShardBytes), bytesText(s.Storage.MirrorBytes), bytesText(s.Storage.DiskFree))
 	}
-	if h := s.Storage.History; h.Bound != "" && h.Bound != "off" {
-		fmt.Fprintf(w, "commits indexed here (%s): %d, of %d of %s, %s\n",
-			h.Bound, h.Commits, h.Covered, catalog.Counted(h.Repositories, "repository", "repositories"), bytesText(h.Bytes))
+	if h := s.Storage.History; h.Repositories > 0 || h.Bound != "" && h.Bound != "off" {
+		fmt.Fprintf(w, "commits indexed here (%s): %d, of %d of %s, %s", h.Bound, h.Commits, h.Covered, catalog.Counted(h.Repositories, "repository", "repositories"), bytesText(h.Bytes))
+		if h.Cut > 0 {
+			fmt.Fprintf(w, "; %d of them without their older commits", h.Cut)
+		}
+		if h.Excluded > 0 {
+			fmt.Fprintf(w, "; %d left out", h.Excluded)
+		}
+		fmt.Fprintln(w)
 	}
 	if ends := s.CertificateEnds; !ends.IsZero() {
 		fmt.Fprintf(w, "certificate of its API: ends %s\n", ends.Format(time.DateTime))

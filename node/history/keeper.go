@@ -56,6 +56,9 @@ type Keeper struct {
 	logs    map[catalog.RepoID]*kept
 	covered map[catalog.RepoID]change.Extent // when Run looked last
 
+	inForce *rules        // of the catalog when somebody asked last
+	asked   *catalog.View // that catalog
+
 	reading chan struct{} // has one for each search that reads from git
 
 	calm *catalog.View // of the last round, if that left nothing to do; of Run alone
@@ -71,9 +74,10 @@ type kept struct {
 	used time.Time // by the last search; guarded by the mutex of the Keeper
 
 	// Only Run uses these fields.
-	done *catalog.Repo // up to which the log was brought; the record is another one after a push
-	next time.Time     // not before then after a failure
-	fail int           // failures in a row
+	rules *rules        // that it follows
+	done  *catalog.Repo // up to which the log was brought; the record is another one after a push
+	next  time.Time     // not before then after a failure
+	fail  int           // failures in a row
 }
 
 const (
@@ -105,14 +109,10 @@ func (k *Keeper) of(id catalog.RepoID) *kept {
 }
 
 // Run keeps the index of changes of each repository as new as the catalog, one repository after the
-// other, until ctx ends. It does nothing if histories are off.
+// other, until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.close()
 	_ = os.RemoveAll(filepath.Join(k.d.Dir, restDir)) // of searches that a crash ended
-	if k.d.Bound.Off() {
-		<-ctx.Done()
-		return nil
-	}
 	for clock.Wait(ctx, max(lookEvery, k.d.Rest())) {
 		if err := k.round(ctx); err != nil && ctx.Err() == nil {
 			k.d.Log.Warn("the index of changes was not brought up to date", "err", err)
@@ -146,12 +146,12 @@ func (k *Keeper) round(ctx context.Context) error {
 		return err
 	}
 
-	waits := false
+	waits, rules := false, k.rules(view)
 	for _, id := range ids {
 		repo, e := view.Repo(id), k.of(id)
 		// The mirror of a repository that has left goes later, without a word in the catalog.
 		waits = waits || repo == nil || k.d.Now().Before(e.next)
-		if repo == nil || !repo.Indexed() || e.done == repo || k.d.Now().Before(e.next) || !k.d.Mirrors.Has(id) {
+		if repo == nil || !repo.Indexed() || e.done == repo && e.rules == rules || k.d.Now().Before(e.next) || !k.d.Mirrors.Has(id) {
 			continue
 		}
 		began := clock.Now()
@@ -168,7 +168,7 @@ func (k *Keeper) round(ctx context.Context) error {
 				k.d.Log.Info("the changes of a repository are not indexed yet", "repo", repo.Name, "err", err)
 			}
 		default:
-			e.done, e.fail, e.next = repo, 0, time.Time{}
+			e.done, e.rules, e.fail, e.next = repo, rules, 0, time.Time{}
 			k.note(ctx, e, repo, changed, clock.Since(began))
 			e.log.Close() // a search opens it again
 		}
@@ -213,11 +213,14 @@ func (k *Keeper) note(ctx context.Context, e *kept, repo *catalog.Repo, changed 
 
 // update brings the changes of a repository up to its revisions and the bound, if they are not.
 func (k *Keeper) update(ctx context.Context, e *kept, repo *catalog.Repo) (changed bool, err error) {
-	want := revisionsOf(repo)
-	if c, err := e.log.Extent(ctx); err == nil && slices.Equal(c.Revisions, want) && c.Bound == k.d.Bound.String() {
+	want, bound := revisionsOf(repo), k.rules(k.d.View()).bound(repo.Name)
+	if bound.Off() {
+		return false, k.forget(e, repo.ID)
+	}
+	if c, err := e.log.Extent(ctx); err == nil && slices.Equal(c.Revisions, want) && c.Bound == bound.String() {
 		return false, nil
 	}
-	return true, e.log.Update(ctx, k.d.Mirrors.Get(repo.ID), want, k.d.Bound, k.d.Now(), k.pause)
+	return true, e.log.Update(ctx, k.d.Mirrors.Get(repo.ID), want, bound, k.d.Now(), k.pause)
 }
 
 // pause waits, but not for ever, while this node is busy with other work.
@@ -318,8 +321,9 @@ func (k *Keeper) Search(ctx context.Context, id catalog.RepoID, revisions string
 
 // indexed searches the log of a repository.
 func (k *Keeper) indexed(ctx context.Context, id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogMatches, Reach, error) {
-	if k.d.Bound.Off() {
-		return nil, Absent, nil
+	view := k.d.View()
+	if repo := view.Repo(id); repo == nil || k.rules(view).bound(repo.Name).Off() {
+		return nil, Absent, nil // what is indexed goes soon
 	}
 	out, err := k.use(id).log.Search(ctx, req)
 	switch {
@@ -409,8 +413,10 @@ func (k *Keeper) Releases(ctx context.Context, id catalog.RepoID, commits []chan
 // Status is what the changes of this node cover.
 type Status struct {
 	Bound        string `json:"bound"`
+	Excluded     int    `json:"excluded"`     // with a mirror here, and left out by a rule or because histories are off
 	Repositories int    `json:"repositories"` // with a mirror and an index here
 	Covered      int    `json:"covered"`      // of those, whose changes are up to date
+	Cut          int    `json:"cut"`          // of those, whose older commits are left out: by the bound, or because the mirror lacks them
 	Commits      int    `json:"commits"`
 	Bytes        int64  `json:"bytes"` // on disk
 }
@@ -429,6 +435,7 @@ func (k *Keeper) Status() Status {
 // count computes the status from the directory of mirrors.
 func (k *Keeper) count() Status {
 	out, view := Status{Bound: k.d.Bound.String()}, k.d.View()
+	rules := k.rules(view)
 	ids, _, _ := k.d.Mirrors.Names() // where none can be told, none is covered
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -437,12 +444,19 @@ func (k *Keeper) count() Status {
 		if repo == nil || !repo.Indexed() {
 			continue
 		}
+		if rules.bound(repo.Name).Off() {
+			out.Excluded++
+			continue
+		}
 		out.Repositories++
 		c, ok := k.covered[id]
 		if !ok {
 			continue
 		}
 		out.Commits, out.Bytes = out.Commits+c.Commits, out.Bytes+c.Bytes
+		if c.Cut {
+			out.Cut++
+		}
 		if slices.Equal(c.Revisions, revisionsOf(repo)) {
 			out.Covered++
 		}

@@ -113,13 +113,13 @@ func TestChangeIndexKeeper_followsAnotherBound(t *testing.T) {
 	t.Cleanup(func() { mirror.Close() })
 	record := &catalog.Repo{ID: 1, Revisions: []catalog.Revision{{Name: "HEAD", Commit: head}}}
 
-	dir := t.TempDir()
+	w, dir := clustertest.New(t, `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`, 1), t.TempDir()
 	for _, c := range []struct {
 		bound   change.Bound
 		commits int
 		changed bool
 	}{{change.Bound{Commits: 1}, 1, true}, {change.Bound{Commits: 1}, 1, false}, {change.Bound{All: true}, 2, true}} {
-		k := New(Deps{Dir: dir, Mirrors: oneMirror{mirror}, Bound: c.bound, Busy: func() bool { return false }, Now: time.Now})
+		k := New(Deps{Dir: dir, View: w.View, Mirrors: oneMirror{mirror}, Bound: c.bound, Busy: func() bool { return false }, Now: time.Now})
 		changed, err := k.update(t.Context(), k.of(1), record)
 		extent, _ := k.of(1).log.Extent(t.Context())
 		if err != nil || changed != c.changed || extent.Commits != c.commits {

@@ -73,6 +73,7 @@ type Operations struct {
 	*Syncer
 	*Hooks
 	*Archive
+	*Past
 }
 
 // Operator lists the operations for owners. *Operations implements it. Its methods are safe for
@@ -95,6 +96,9 @@ type Operator interface {
 	Connection(ctx context.Context, by account.Owner, name string) (*ConnectionResponse, error)
 	SyncConnection(ctx context.Context, by account.Owner, name string) (*ConnectionStatus, error)
 	AcceptListing(ctx context.Context, by account.Owner, name string) (*ConnectionStatus, error)
+
+	HistoryRules(context.Context, account.Owner) (*HistoryResponse, error)
+	SetHistory(ctx context.Context, by account.Owner, req HistoryRequest) (*HistoryResponse, error)
 
 	// webhooks of connections
 	Webhook(context.Context, account.Owner, WebhookRequest) (*WebhookResponse, error)
@@ -132,5 +136,6 @@ func New(d Deps) *Operations {
 			log:         d.Log,
 		},
 		Archive: archive,
+		Past:    &Past{cluster: d.Cluster},
 	}
 }
