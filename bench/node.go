@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,11 @@ type server struct {
 	start  time.Time
 	ready  time.Duration // from the process start to a good /readyz
 	key    string        // of an owner
+	route  string        // that exchange asks; "" for searches of files
 }
+
+// commitsRoute searches commits.
+const commitsRoute = "/api/search_commits"
 
 // connection is one entry of the configuration file.
 type connection map[string]any
@@ -230,7 +235,7 @@ func (s *server) search(ctx context.Context, body []byte) (answer, time.Duration
 func (s *server) exchange(ctx context.Context, body []byte) ([]byte, time.Duration, error) {
 	// Measure from before the request to the last byte.
 	start := time.Now()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/api/search", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+cmp.Or(s.route, "/api/search"), bytes.NewReader(body))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -305,7 +310,13 @@ const quietTime = 4 * time.Second
 type status struct {
 	Repos   struct{ Total, Indexed, Failed int }
 	Jobs    struct{ Pending, Running, Failed int }
-	Storage struct{ Shards int }
+	Storage struct {
+		Shards  int
+		History struct {
+			Repositories, Covered, Commits int
+			Bytes                          int64
+		}
+	}
 }
 
 func (s *server) status(ctx context.Context) (status, error) {

@@ -34,7 +34,7 @@ func partScaling(ctx context.Context, r *run) (*Part, error) {
 
 	var one *swarm
 	for _, n := range []int{1, 3, 5} {
-		w, err := r.swarm(ctx, n, root)
+		w, err := r.swarm(ctx, n, root, scaleRepos)
 		if err != nil {
 			return nil, err
 		}
@@ -228,12 +228,13 @@ type swarm struct {
 	key    string // path of the key file
 	nodes  []*server
 	size   int // bootstrap-expect
+	repos  int // that root has
 	next   int // number of the next node
 }
 
 // swarm starts n nodes and waits until they hold everything.
-func (r *run) swarm(ctx context.Context, n int, root string) (*swarm, error) {
-	w := &swarm{r: r, dir: filepath.Join(r.Dir, fmt.Sprintf("scale-%d", n)), size: n}
+func (r *run) swarm(ctx context.Context, n int, root string, repos int) (*swarm, error) {
+	w := &swarm{r: r, repos: repos, dir: filepath.Join(r.Dir, fmt.Sprintf("scale-%d", n)), size: n}
 	if err := os.RemoveAll(w.dir); err != nil {
 		return nil, err
 	}
@@ -350,7 +351,7 @@ func (w *swarm) waitEven(ctx context.Context) error {
 	since := time.Now()
 	return poll(ctx, time.Hour, 50*time.Millisecond, "the data to lie where it should", func() bool {
 		s, err := w.status(ctx)
-		if err != nil || s.Repos.Indexed < scaleRepos || len(s.Members) != len(w.nodes) {
+		if err != nil || s.Repos.Indexed < w.repos || len(s.Members) != len(w.nodes) {
 			return false
 		}
 

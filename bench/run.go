@@ -73,13 +73,13 @@ func (o Options) write(text string) error {
 
 // PartNames returns the names of the parts, in order.
 func PartNames() []string {
-	return []string{"build", "table", "hard", "top", "load", "mixed", "change", "many", "start", "questions", "localise", "growth", "growth-repos", "growth-revisions", "growth-matches", "scaling"}
+	return []string{"build", "table", "hard", "top", "load", "mixed", "change", "many", "start", "history", "questions", "localise", "growth", "growth-repos", "growth-revisions", "growth-matches", "scaling"}
 }
 
 func parts() map[string]func(context.Context, *run) (*Part, error) {
 	return map[string]func(context.Context, *run) (*Part, error){
 		"build": partBuild, "table": partTable, "hard": partHard, "top": partTop, "load": partLoad, "mixed": partMixed, "change": partChange,
-		"many": partMany, "start": partStart, "questions": partQuestions, "localise": partLocalise, "growth": partGrowth, "scaling": partScaling,
+		"many": partMany, "start": partStart, "history": partHistory, "questions": partQuestions, "localise": partLocalise, "growth": partGrowth, "scaling": partScaling,
 		"growth-repos": partGrowthRepos, "growth-revisions": partGrowthRevisions, "growth-matches": partGrowthMatches,
 	}
 }
