@@ -481,6 +481,7 @@ func TestCommitSearch_findsWhatGitFinds(t *testing.T) {
 					t.Fatal(err)
 				}
 				w.compare(searchOf(t, l), 60)
+				w.comparePaths(l)
 			}
 		})
 	}

@@ -265,6 +265,11 @@ func (x *index) copyTo(ctx context.Context, w *recorder, files []*index) error {
 			}
 		}
 	}
+	for _, m := range x.m.Moved {
+		if err := w.Moved(string(x.paths.at(m[0])), string(x.paths.at(m[1]))); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/charset"
 	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/shard/git"
 	"github.com/shoalsearch/shoal/trigram"
@@ -26,6 +27,10 @@ type contents struct {
 	Text      int64    `json:"text"`   // bytes of changed lines and messages
 	Unread    []int    `json:"unread"` // commits whose patches could not be read
 	Languages []string `json:"languages"`
+
+	// Numbers of paths. A search of files needs them, see [Log.Paths].
+	Moved   [][2]uint32 `json:"moved"`   // by a merge: from where, in one of its parents, and to where
+	Encoded []uint32    `json:"encoded"` // of files that begin with a byte order mark: a search decodes them
 
 	MessageSegments, LineSegments int
 }
@@ -141,7 +146,11 @@ func (w *recorder) File(f *git.PatchFile) error {
 		flags |= flagHuge
 	}
 
-	w.files = append32(w.files, w.path(f.Path))
+	path := w.path(f.Path)
+	if charset.Of(f.Added) != charset.None {
+		w.m.Encoded = append(w.m.Encoded, path)
+	}
+	w.files = append32(w.files, path)
 	for _, v := range []uint32{from, uint32(len(f.Removed)), uint32(len(f.Added)), flags} {
 		w.files = append32(w.files, v)
 	}
@@ -152,6 +161,12 @@ func (w *recorder) File(f *git.PatchFile) error {
 	binary.LittleEndian.PutUint32(w.fileEnds[len(w.fileEnds)-4:], uint32(w.m.Files))
 	w.lines.add(w, f.Removed, f.Added, f.Hunks)
 	return w.out.Err()
+}
+
+// Moved records that the latest commit, a merge, has a file that was elsewhere in a parent.
+func (w *recorder) Moved(from, to string) error {
+	w.m.Moved = append(w.m.Moved, [2]uint32{w.path(from), w.path(to)})
+	return nil
 }
 
 // path returns the number of a path.

@@ -50,6 +50,8 @@ type PatchHunk struct {
 type PatchReader interface {
 	Commit(c *PatchCommit) error
 	File(f *PatchFile) error
+	// Moved says that the commit is a merge that has a file at to, which a parent has at from.
+	Moved(from, to string) error
 }
 
 // patchFormat is the head of a commit. It begins with a NUL, with which no line of a patch begins.
@@ -245,6 +247,7 @@ type discardPatches struct{}
 
 func (discardPatches) Commit(*PatchCommit) error { return nil }
 func (discardPatches) File(*PatchFile) error     { return nil }
+func (discardPatches) Moved(_, _ string) error   { return nil }
 
 // unreadReader passes commits on with Unread set.
 type unreadReader struct{ PatchReader }
@@ -269,7 +272,7 @@ func (h *traces) readPatches(ctx context.Context, ids []string, to PatchReader, 
 	}
 	c := h.git("diff-tree", "--stdin", "--always", "--root", "-r", "--no-color", patchFormat)
 	if files {
-		c.Args = append(c.Args, "-c", "-p", "--unified=0", "-M", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/")
+		c.Args = append(c.Args, "-c", "--combined-all-paths", "--raw", "-p", "--unified=0", "-M", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/")
 	} else {
 		c.Args = append(c.Args, "-s")
 	}
@@ -394,13 +397,33 @@ func (p *patchParser) parseLine() error {
 	case bytes.HasPrefix(line, []byte("diff --combined ")):
 		return p.beginFile(unquote(string(line[len("diff --combined "):])), 1)
 	case !p.open:
-		return nil // the empty line after the head of a commit
+		if bytes.HasPrefix(line, []byte("::")) {
+			return p.passMoved(string(line))
+		}
+		return nil // the list of changed files, and the empty lines around it
 	case bytes.HasPrefix(line, []byte("@@")):
 		return p.beginHunk(string(line[:min(len(line), 1<<10)]))
 	case p.inHunk:
 		p.addHunkLine(line)
 	default:
 		p.parseHeader(string(line[:min(len(line), maxPath)]))
+	}
+	return nil
+}
+
+// passMoved reads a file of a merge in the list of changed files, and passes on from where it was
+// moved:
+//
+//	::100644 100644 100644 <oid> <oid> <oid> RM<tab>path in the first parent<tab>path in the second<tab>path
+func (p *patchParser) passMoved(line string) error {
+	fields := strings.Split(line, "\t")
+	to := unquote(fields[len(fields)-1])
+	for _, path := range fields[1 : len(fields)-1] {
+		if from := unquote(path); from != to {
+			if err := p.to.Moved(from, to); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
