@@ -158,6 +158,10 @@ func (f *fake) Search(ctx context.Context, v catalog.Viewer, req search.Request)
 	return answer(f, r)
 }
 
+func (f *fake) Trend(_ context.Context, _ catalog.Viewer, _ search.Request, at []time.Time) (*search.TrendResponse, error) {
+	return answer(f, &search.TrendResponse{Counts: make([]int, len(at)), Repositories: 1})
+}
+
 func (f *fake) SearchCommits(_ context.Context, _ catalog.Viewer, req search.Request) (*search.CommitsResponse, error) {
 	f.lastReq.Store(req)
 	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

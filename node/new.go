@@ -274,6 +274,17 @@ func (n *Node) wireReaders() {
 	// Searches and reads share peers, so that both learn which node is slow.
 	n.peers = call.NewPeers(n.cluster, n.cluster.Alive)
 
+	n.history = history.New(history.Deps{
+		Dir:     filepath.Join(n.opt.Dir, "history"),
+		View:    n.cluster.View,
+		Mirrors: n.mirrors,
+		Bound:   n.opt.History,
+		Busy:    func() bool { return len(n.jobs.Runner.Running()) > 0 },
+		Rest:    func() time.Duration { return hold.Rest(n.cluster.View().RepoCount()) },
+		Now:     n.opt.Now,
+		Log:     n.opt.Log,
+	})
+
 	n.Browse = browse.New(browse.Deps{
 		Cluster:  n.cluster,
 		Gate:     n.gate,
@@ -285,6 +296,7 @@ func (n *Node) wireReaders() {
 		Fresh: func(view *catalog.View, repo *catalog.Repo) bool {
 			return n.data.copier.Fresh(context.Background(), view, repo)
 		},
+		Paths:   n.history.Paths,
 		Scratch: n.scratchDir(),
 		Options: n.buildOptions().With,
 		BaseURL: n.BaseURL,
@@ -292,17 +304,6 @@ func (n *Node) wireReaders() {
 		Log:     n.opt.Log,
 	})
 	n.closers.add("small indexes of commits", n.Browse.CloseScratch)
-
-	n.history = history.New(history.Deps{
-		Dir:     filepath.Join(n.opt.Dir, "history"),
-		View:    n.cluster.View,
-		Mirrors: n.mirrors,
-		Bound:   n.opt.History,
-		Busy:    func() bool { return len(n.jobs.Runner.Running()) > 0 },
-		Rest:    func() time.Duration { return hold.Rest(n.cluster.View().RepoCount()) },
-		Now:     n.opt.Now,
-		Log:     n.opt.Log,
-	})
 
 	n.Search = symbols.New(search.New(search.Deps{
 		Cluster:   n.cluster,

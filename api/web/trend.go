@@ -2,25 +2,20 @@ package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
 var trendTemplate = layout.Parse(templates, "templates/trend.html")
 
 const (
-	trendPoints  = 12 // dates at which files are searched
-	trendMonths  = 60 // months of commits that are shown
-	trendAtOnce  = 2
+	trendPoints  = 12  // dates at which files are searched
+	trendMonths  = 60  // months of commits that are shown
 	trendHeight  = 100 // of the chart; its page stretches it
 	trendSpacing = 10
 )
@@ -88,7 +83,7 @@ func (p *searching) trend(ctx context.Context, v *layout.Visit, box layout.Box) 
 	return v.Show(layout.Head{Title: box.Query, Page: "trend", Box: box, Scripts: []string{"js/search.js"}}, trendTemplate, t)
 }
 
-// datedMatches searches at the end of each span, as at: does.
+// datedMatches counts the matches at the end of each span, as a search with at: finds them.
 func (p *searching) datedMatches(ctx context.Context, v catalog.Viewer, t *trend, by string) error {
 	span, now := trendSpans[0], p.now().UTC()
 	for _, s := range trendSpans {
@@ -100,56 +95,29 @@ func (p *searching) datedMatches(ctx context.Context, v catalog.Viewer, t *trend
 		t.Spans = append(t.Spans, view{s.name, t.Back + "&trend=" + s.value, s.value == span.value})
 	}
 	t.Title, t.Row, t.Column = "Matches over time", "At the end of", "Matches"
-	t.Points = make([]trendPoint, trendPoints)
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(trendAtOnce)
-	for i := range t.Points {
+	dates := make([]time.Time, trendPoints)
+	for i := range dates {
 		end := span.end(now, trendPoints-1-i)
-		group.Go(func() error {
-			var err error
-			t.Points[i], err = p.matchesAt(ctx, v, t.Box, end, now)
-			return err
-		})
+		at := end.Format(time.DateOnly)
+		dated := t.Box
+		if dated.Query = "at:" + at + " " + grouped(t.Query); end.After(now) {
+			dated, end = t.Box, time.Time{} // the span goes on, and HEAD is its end
+		}
+		dates[i] = end
+		t.Points = append(t.Points, trendPoint{Name: at, URL: searchURL(dated, 0)})
 	}
-	if err := group.Wait(); err != nil {
+	found, err := p.searcher.Trend(ctx, v, search.Request{Query: t.Query, Regexp: t.Regexp, CaseSensitive: t.Case, Words: t.Whole}, dates)
+	if err != nil {
 		return err
 	}
-	t.Text = "counted exactly, by a search at each date"
-	if inexact := t.inexact(); inexact > 0 {
-		t.Exact, t.Text = false, fmt.Sprintf("%s of %d are lower bounds: the search at that date was not complete", counted(inexact, "count", "counts"), len(t.Points))
+	for i := range t.Points {
+		t.Points[i].count, t.Points[i].Exact = found.Counts[i], found.Missing == 0
+	}
+	t.Text = "counted exactly at each date"
+	if found.Missing > 0 {
+		t.Exact, t.Text = false, fmt.Sprintf("lower bounds: %d of %s could not be counted", found.Missing, counted(found.Repositories, "repository", "repositories"))
 	}
 	return nil
-}
-
-func (t *trend) inexact() (n int) {
-	for _, p := range t.Points {
-		if !p.Exact {
-			n++
-		}
-	}
-	return n
-}
-
-// matchesAt counts the matches at a time. Before the first commit there were none.
-func (p *searching) matchesAt(ctx context.Context, v catalog.Viewer, box layout.Box, end, now time.Time) (trendPoint, error) {
-	at := end.Format(time.DateOnly)
-	dated := box
-	dated.Query = "at:" + at + " " + grouped(box.Query)
-	point := trendPoint{Name: at, URL: searchURL(dated, 0), Exact: true}
-	if end.After(now) {
-		dated, point.URL = box, searchURL(box, 0) // the span goes on, and HEAD is its end
-	}
-	resp, err := p.searcher.Search(ctx, v, search.Request{
-		Query: "count:all " + dated.Query, Regexp: box.Regexp, CaseSensitive: box.Case, Words: box.Whole, Matches: 1,
-	})
-	switch {
-	case errors.Is(err, call.ErrRef):
-		return point, nil
-	case err != nil:
-		return point, err
-	}
-	point.count, point.Exact = int(resp.Stats.TotalMatches), resp.Coverage.Exhaustive() || countedExactly(resp, true)
-	return point, nil
 }
 
 // datedCommits counts the commits that match, by month.

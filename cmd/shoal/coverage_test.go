@@ -29,7 +29,7 @@ var claimants = map[string]string{
 	"api/mcp/task.go":             "a word of the protocol: the call has ended",
 	"api/settings/actions.go":     "what is true while a node is drained",
 	"api/web/found.go":            "what the page of commits says of a Coverage",
-	"api/web/trend.go":            "what the page says of the searches at each date",
+	"api/web/trend.go":            "what the page says of the counts at each date",
 	"node/verdict.go":             "what is true after a node fails",
 	"node/job/sync.go":            "a log line: the host has listed everything",
 }

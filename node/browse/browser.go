@@ -1,6 +1,7 @@
 package browse
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -9,7 +10,9 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/change"
 	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/query"
 	"github.com/shoalsearch/shoal/shard/symbol"
 )
 
@@ -40,6 +43,10 @@ type Deps struct {
 	// Fresh reports whether this node's mirror has all commits of the repository's newest index.
 	Fresh func(view *catalog.View, repo *catalog.Repo) bool
 
+	// Paths returns the paths at which a file of an indexed revision of a repository, or of one of its
+	// ancestors, can match a query.
+	Paths func(ctx context.Context, repo *catalog.Repo, q query.Q) (*change.Paths, error)
+
 	Scratch string                                            // directory of small indexes for commits without an index; only the Browser may use it
 	Options func(settings config.Settings) shard.BuildOptions // build options of these small indexes
 
@@ -64,6 +71,7 @@ func New(d Deps) *Browser {
 
 	serve(b, scanOperation)
 	serve(b, pastOperation)
+	serve(b, trendOperation)
 	serve(b, readFileOperation)
 	serve(b, listTreeOperation)
 	serve(b, outlineOperation)

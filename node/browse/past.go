@@ -293,7 +293,7 @@ func nameExpr(t *query.Text) string {
 	return "(?ms)" + expr
 }
 
-// pastSource implements shard.Source for files of one commit.
+// pastSource implements shard.Source for files of one commit, or for blobs of several.
 type pastSource struct {
 	mirror *git.Mirror
 	repo   shard.Repository

@@ -14,7 +14,9 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/change"
 	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/query"
 	"github.com/shoalsearch/shoal/shard/symbol"
 )
 
@@ -29,6 +31,8 @@ type site struct {
 	scratch *scratch           // cache of small indexes for commits without an index
 	options shard.BuildOptions // build options of small indexes
 	now     func() time.Time
+
+	paths func(ctx context.Context, repo *catalog.Repo, q query.Q) (*change.Paths, error) // as in Deps
 }
 
 // readTime bounds one routed read.
@@ -234,6 +238,7 @@ func readHere[Req, Resp any](ctx context.Context, b *Browser, op operation[Req, 
 		maxFile:  visible.View.File().Settings.MaxFileSize,
 		kept:     b.kept,
 		scratch:  b.scratch,
+		paths:    b.d.Paths,
 		options:  b.d.Options(visible.View.File().Settings),
 		now:      b.d.Now,
 	}, at.Req)

@@ -161,6 +161,7 @@ func TestReadRouting_repeatsOnlyCheapReadsElsewhere(t *testing.T) {
 		row(t, s, outlineOperation, heavy)
 		row(t, s, scanOperation, heavy)
 		row(t, s, pastOperation, heavy)
+		row(t, s, trendOperation, heavy)
 		row(t, s, traceOperation, heavy)
 		row(t, s, lastSeenOperation, heavy)
 		row(t, s, commitsOperation, heavy)

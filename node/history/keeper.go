@@ -27,6 +27,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/change"
 	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/query"
 )
 
 // MirrorDir is the mirrors of this node; *hold.Mirrors is one.
@@ -335,6 +336,19 @@ func (k *Keeper) indexed(ctx context.Context, id catalog.RepoID, revisions strin
 		return out, Partial, nil
 	}
 	return out, Whole, nil
+}
+
+// Paths returns the paths at which a file of an indexed revision of a repository, or of one of its
+// ancestors, can match a query about files. Where the changes here do not tell, it returns all.
+func (k *Keeper) Paths(ctx context.Context, repo *catalog.Repo, q query.Q) (*change.Paths, error) {
+	if k.rules(k.d.View()).bound(repo.Name).Off() {
+		return &change.Paths{All: true}, nil
+	}
+	paths, revisions, err := k.use(repo.ID).log.Paths(ctx, q)
+	if err != nil || digest(revisions) != Digest(repo) {
+		return &change.Paths{All: true}, err
+	}
+	return paths, nil
 }
 
 // use returns the changes of a repository, which then stay open for a while.

@@ -31,6 +31,7 @@ type Cluster interface {
 type Scanner interface {
 	Scan(ctx context.Context, v catalog.Viewer, repo string, req browse.ScanRequest) (*browse.ScanResponse, error)
 	Past(ctx context.Context, v catalog.Viewer, repo string, req browse.PastRequest) (*browse.PastResponse, error)
+	Trend(ctx context.Context, v catalog.Viewer, repo string, req browse.TrendRequest) (*browse.TrendResponse, error)
 }
 
 // Deps are the parts that a Searcher uses.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -39,6 +40,7 @@ type Searcher interface {
 	StreamSearch(context.Context, catalog.Viewer, search.Request, func(*search.Chunk) error) (*search.Response, error)
 	SearchCommits(context.Context, catalog.Viewer, search.Request) (*search.CommitsResponse, error)
 	StreamCommits(context.Context, catalog.Viewer, search.Request, func([]search.FoundCommit) error) (*search.CommitsResponse, error)
+	Trend(context.Context, catalog.Viewer, search.Request, []time.Time) (*search.TrendResponse, error)
 	Ranked(context.Context, catalog.Viewer, search.RankedRequest) (*search.RankedResponse, error)
 	Grep(context.Context, catalog.Viewer, search.GrepRequest) (*search.GrepResponse, error)
 	Glob(context.Context, catalog.Viewer, search.GlobRequest) (*search.GlobResponse, error)
