@@ -18,7 +18,7 @@ var noAccesses = []string{
 	// About the node.
 	"GET /api/version", "GET /api/health", "GET /api/openapi.json", "GET /livez", "GET /readyz", "GET /metrics", "GET /api/status", "GET /api/models",
 	"GET /api/contexts", "GET /api/jobs", "GET /api/jobs/{id}", "GET /api/events", "GET /api/connections", "GET /api/connections/{connection}", "GET /api/config", "GET /api/webhook/{connection}",
-	"GET /api/me", "GET /api/keys", "GET /api/users", "GET /api/ee/users", "GET /api/ee/user", "GET /api/raft", "GET /api/placement", "GET /api/agents", "GET /api/chat", "GET /api/watches",
+	"GET /api/me", "GET /api/keys", "GET /api/users", "GET /api/ee/users", "GET /api/ee/user", "GET /api/raft", "GET /api/placement", "GET /api/agents", "GET /api/chat", "GET /api/watches", "GET /api/history",
 
 	// Completions, and the meaning of a query.
 	"GET /api/suggest", "GET /suggest", "GET /api/query",
@@ -60,7 +60,7 @@ func TestRoutes_areEitherAuditedOrListedAsUnaudited(t *testing.T) {
 func changesSomething(name string) bool {
 	for _, begin := range []string{
 		"POST /api/repos/", "PATCH /api/chat", "DELETE /api/", "POST /api/chat/{id}/stop", "POST /api/chat/{id}/fork", "POST /api/models", "POST /api/config",
-		"POST /api/keys", "POST /api/users", "POST /api/agents", "POST /api/connections", "POST /api/nodes", "POST /api/webhook", "POST /api/jobs",
+		"POST /api/keys", "POST /api/users", "POST /api/agents", "POST /api/connections", "POST /api/nodes", "POST /api/webhook", "POST /api/jobs", "POST /api/history",
 		"POST /settings", "POST /api/watches", "PATCH /api/watches/", "POST /watches", "POST /logout", "POST /oauth", "POST /register",
 	} {
 		if strings.HasPrefix(name, begin) {

@@ -318,6 +318,7 @@ func (c toolCall) grepped(text string) map[string]map[int]string {
 			n, _ := strconv.Atoi(m[1])
 			out[key][n] = m[3]
 		case m != nil, line == "--", strings.HasPrefix(line, "… "):
+		case c.number("context", 0) > 0 && (line == "" || line[0] == ' '): // the next line around a match
 		case repoHead.MatchString(line) && c.text("repo") == "":
 			repo = line[1 : len(line)-1]
 		default:
@@ -366,7 +367,7 @@ func isGrep(c toolCall, w *twin, text string) verdict {
 			if !want[n] {
 				return v.about(f).wrong("%v: line %d does not match", f, n)
 			}
-			if show := clean(texts[n-1]); len(show) < 300 && strings.TrimLeft(show, " \t") != strings.TrimLeft(line, " \t") {
+			if show := clean(texts[n-1]); len(show) < 280 && strings.TrimLeft(show, " \t") != strings.TrimLeft(line, " \t") {
 				return v.about(f).wrong("%v: line %d is %q, not %q", f, n, show, line)
 			}
 		}

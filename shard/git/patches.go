@@ -89,11 +89,7 @@ func (h *traces) Ancestry(ctx context.Context, tips, exclude []string, limit int
 		}
 	}
 
-	input := strings.Join(tips, "\n")
-	for _, id := range exclude {
-		input += "\n^" + id
-	}
-	c.Stdin = strings.NewReader(input + "\n")
+	c.Stdin = strings.NewReader(strings.Join(tips, "\n") + strings.Join(append([]string{""}, exclude...), "\n^") + "\n")
 	c.Timeout, c.Limit = patchTime, 4<<30
 	err = c.Stream(ctx, func(r io.Reader) error {
 		in := bufio.NewReaderSize(r, 64<<10)
