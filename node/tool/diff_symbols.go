@@ -131,6 +131,8 @@ type defined struct {
 	old, new    bool // it is there
 	short       bool // on one line
 	plus, minus int  // of its lines, without those of definitions in it
+
+	oldParams, newParams string // in brackets; "" if unknown
 }
 
 // symbolLines summarizes the changes of a file by its definitions; nil if it has none.
@@ -139,7 +141,7 @@ func symbolLines(f *browse.DiffFile, old, head *browse.OutlineFile) []string {
 	var all []*defined
 	at := map[string]*defined{}
 	newSide := innermostByLine(head, func(key string, d defined) *defined {
-		d.new = true
+		d.new, d.newParams, d.oldParams = true, d.oldParams, ""
 		all, at[key] = append(all, &d), &d
 		return &d
 	})
@@ -149,7 +151,7 @@ func symbolLines(f *browse.DiffFile, old, head *browse.OutlineFile) []string {
 			known = &d
 			all = append(all, known)
 		}
-		known.old = true
+		known.old, known.oldParams = true, d.oldParams
 		return known
 	})
 
@@ -186,14 +188,18 @@ func innermostByLine(f *browse.OutlineFile, place func(key string, d defined) *d
 
 		// Locals and fields count as part of the definition around them.
 		local := s.First <= inside
-		if local || s.Kind == "package" || s.Kind == "packageName" || contains(fieldKinds, s.Kind) || s.First < 1 {
+		if local || s.Kind == "package" || s.Kind == "packageName" || contains(fieldKinds, s.Kind) && s.Signature == "" || s.First < 1 {
 			continue
 		}
-		if contains(functionKinds, s.Kind) {
+		kind := s.Kind
+		if contains(fieldKinds, kind) {
+			kind = "method" // ctags calls those of Python members
+		}
+		if contains(functionKinds, kind) {
 			inside = s.Last
 		}
 
-		d := defined{name: outlineName(s, 0, false), kind: s.Kind, short: s.Last <= s.First}
+		d := defined{name: outlineName(s, 0, false), kind: kind, short: s.Last <= s.First, oldParams: s.Signature}
 		key := d.kind + " " + d.name
 		seen[key]++
 		part := place(fmt.Sprint(key, " ", seen[key]), d)
@@ -299,5 +305,57 @@ func (d *defined) text() string {
 	case !d.new:
 		return fmt.Sprintf("%s -%d", d.name, d.minus)
 	}
-	return fmt.Sprintf("%s +%d -%d", d.name, d.plus, d.minus)
+	return fmt.Sprintf("%s +%d -%d%s", d.name, d.plus, d.minus, changedParams(d.oldParams, d.newParams))
+}
+
+// mostParams is the largest number of bytes of parameters that a change names.
+const mostParams = 300
+
+// changedParams names the parameters that went and came, in brackets; "" for none.
+func changedParams(old, head string) string {
+	if old == "" || head == "" || old == head {
+		return ""
+	}
+	was, is := paramsOf(old), paramsOf(head)
+	var text []string
+	for _, p := range was {
+		if !slices.Contains(is, p) {
+			text = append(text, "-"+label(p))
+		}
+	}
+	for _, p := range is {
+		if !slices.Contains(was, p) {
+			text = append(text, "+"+label(p))
+		}
+	}
+	all := strings.Join(text, ", ")
+	if len(all) > mostParams {
+		all = cutEnd(all, mostParams)
+	}
+	if all == "" {
+		return " (parameters in another order)"
+	}
+	return " (" + all + ")"
+}
+
+// paramsOf splits the parameters of a signature such as (a int, b map[string]int).
+func paramsOf(signature string) (params []string) {
+	depth, from := 0, 0
+	text := strings.TrimSuffix(strings.TrimPrefix(signature, "("), ")")
+	for i, r := range text {
+		switch r {
+		case '(', '[', '{', '<':
+			depth++
+		case ')', ']', '}', '>':
+			depth--
+		case ',':
+			if depth == 0 {
+				params, from = append(params, strings.TrimSpace(text[from:i])), i+1
+			}
+		}
+	}
+	if last := strings.TrimSpace(text[min(from, len(text)):]); last != "" {
+		params = append(params, last)
+	}
+	return params
 }

@@ -257,7 +257,7 @@ func (l *lookup) references(r *symbols.SymbolResponse, o *owner) string {
 
 	for i := range r.Files {
 		f := &r.Files[i]
-		w.file(f, outlines[[2]string{f.Repository, f.Path}])
+		w.file(r, f, outlines[[2]string{f.Repository, f.Path}])
 	}
 
 	// The function may be passed as a value, or called in a way that one line does not show.
@@ -300,7 +300,14 @@ type usesWriter struct {
 	onlyCode                        bool // comments are counted and not shown: there is something else
 	left, over                      int
 	last                            string
+	in                              string // what the line before is in
 }
+
+// fewCalls is the number of calls up to which each is shown with its text.
+const fewCalls = 8
+
+// asideUse is the number of bytes of a long line on each side of a use.
+const asideUse = 80
 
 // inComment reports whether a use is in a comment or in prose, as a change log without an extension is.
 func (w *usesWriter) inComment(m *symbols.SymbolMatch, lang string) bool {
@@ -308,7 +315,7 @@ func (w *usesWriter) inComment(m *symbols.SymbolMatch, lang string) bool {
 }
 
 // file adds the uses in one file, up to the limit.
-func (w *usesWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile) {
+func (w *usesWriter) file(r *symbols.SymbolResponse, f *symbols.SymbolFile, o *browse.OutlineFile) {
 	b := block{head: fileLabel(f.Path) + "\n"}
 	if w.Text("repo") == "" && f.Repository != w.last {
 		b.head = "[" + f.Repository + "]\n" + b.head
@@ -334,6 +341,14 @@ func (w *usesWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile) {
 			continue
 		}
 		w.left--
+		in := around(m, o)
+		if n := len(b.lines); w.Flag("calls") && r.MatchCount > fewCalls && n > 0 && in != "" && in == w.in {
+			// Of many calls in one function, the first is shown.
+			numbers, rest, _ := strings.Cut(b.lines[n-1], " ")
+			b.lines[n-1] = fmt.Sprintf("%s,%d %s", numbers, m.Range.Start.Line, rest)
+			continue
+		}
+		w.in = in
 		b.lines = append(b.lines, w.line(f, m, o))
 	}
 
@@ -389,7 +404,7 @@ func (w *usesWriter) line(f *symbols.SymbolFile, m *symbols.SymbolMatch, o *brow
 
 	from := max(strings.Index(text, w.name()), 0)
 	to := min(len(text), from+len(w.name()))
-	return fmt.Sprintf("%d%s: %s\n", m.Range.Start.Line, mark, cut(text, from, to))
+	return fmt.Sprintf("%d%s: %s\n", m.Range.Start.Line, mark, cutAround(text, from, to, asideUse))
 }
 
 // counts reports whether a line is wanted, and counts the others by reason.

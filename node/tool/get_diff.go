@@ -64,6 +64,9 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args)
 		}
 	}
 
+	if c.mode == "auto" || c.mode == "patch" {
+		c.lessContext()
+	}
 	tooLarge := c.mode == "auto" && (c.r.Cut || len(c.message())+c.size > a.room())
 	if !tooLarge {
 		return c.text(), nil
@@ -249,6 +252,13 @@ func (c *comparison) text() string {
 		c.list(&out, &e)
 	case "symbols":
 		c.bySymbols(&out, &e)
+	case "auto":
+		out.WriteByte('\n')
+		if c.size > c.bound()-out.Len() {
+			c.brief(&out, &e)
+		} else {
+			c.patch(&out, &e)
+		}
 	default:
 		out.WriteByte('\n')
 		c.patch(&out, &e)

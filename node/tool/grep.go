@@ -319,6 +319,11 @@ func (g *grepping) blocks(files []search.GrepFile) []block {
 func (g *grepping) fileLines(f *search.GrepFile, expr *regexp.Regexp) (lines []string) {
 	around, most := g.Number("context") > 0, g.Number("perFile")
 	matches, before, last := 0, 0, ""
+	var indents map[int]string
+	if around {
+		f.Lines = withoutBlankEnds(f.Lines)
+		indents = commonIndents(f.Lines)
+	}
 	for _, line := range f.Lines {
 		if !line.Around {
 			matches++
@@ -338,13 +343,27 @@ func (g *grepping) fileLines(f *search.GrepFile, expr *regexp.Regexp) (lines []s
 			}
 		}
 		shown := visible(line.Text)
-		// The indentation of a single line says nothing.
-		if !around {
+		// The indentation of a single line says nothing, nor does that of all lines.
+		if around {
+			shown = strings.TrimPrefix(shown, indents[line.Number])
+		} else {
 			shown = strings.TrimLeft(shown, " \t")
 		}
-		text := fmt.Sprintf("%d%s%s %s\n", line.Number, in, lineMark(line), aroundMatch(shown, expr))
+		if line.Around && len(shown) > longestAround {
+			shown = cutEnd(shown, longestAround)
+		}
+		next := before > 0 && line.Number == before+1
+		text := ""
+		switch {
+		case !line.Around:
+			text = fmt.Sprintf("%d%s: %s\n", line.Number, in, aroundMatch(shown, expr))
+		case next:
+			text = strings.TrimRight(" "+shown, " ") + "\n"
+		default:
+			text = fmt.Sprintf("%d- %s\n", line.Number, shown)
+		}
 		// As in grep's output, -- separates lines that are not consecutive.
-		if around && before > 0 && line.Number > before+1 {
+		if around && before > 0 && !next {
 			text = "--\n" + text
 		}
 		before = line.Number
@@ -353,23 +372,70 @@ func (g *grepping) fileLines(f *search.GrepFile, expr *regexp.Regexp) (lines []s
 	return lines
 }
 
-func lineMark(line browse.Line) string {
-	if line.Around {
-		return "-"
+// longestAround is the number of bytes of a line around a match that is shown.
+const longestAround = 160
+
+// asideMatch is the number of bytes of a long line on each side of its first match.
+const asideMatch = 100
+
+// withoutBlankEnds removes empty lines at the ends of what is shown around matches.
+func withoutBlankEnds(lines []browse.Line) []browse.Line {
+	blank := func(i int) bool { return lines[i].Around && len(bytes.TrimSpace(lines[i].Text)) == 0 }
+	drop := make([]bool, len(lines))
+	for i := range lines {
+		begins := i == 0 || lines[i-1].Number != lines[i].Number-1 || drop[i-1]
+		drop[i] = begins && blank(i)
 	}
-	return ":"
+	for i := len(lines) - 1; i >= 0; i-- {
+		ends := i == len(lines)-1 || lines[i+1].Number != lines[i].Number+1 || drop[i+1]
+		drop[i] = drop[i] || ends && blank(i)
+	}
+	kept := lines[:0:0]
+	for i := range lines {
+		if !drop[i] {
+			kept = append(kept, lines[i])
+		}
+	}
+	return kept
+}
+
+// commonIndents returns, by line number, the white space that each line of a run of lines begins with.
+func commonIndents(lines []browse.Line) map[int]string {
+	indents := map[int]string{}
+	for from := 0; from < len(lines); {
+		to, common := from, ""
+		for found := false; to < len(lines) && (to == from || lines[to].Number == lines[to-1].Number+1); to++ {
+			text := visible(lines[to].Text)
+			indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
+			switch {
+			case indent == text:
+			case !found:
+				common, found = indent, true
+			default:
+				n := 0
+				for n < min(len(common), len(indent)) && common[n] == indent[n] {
+					n++
+				}
+				common = common[:n]
+			}
+		}
+		for ; from < to; from++ {
+			indents[lines[from].Number] = common
+		}
+	}
+	return indents
 }
 
 // aroundMatch shortens a line around its first match.
 func aroundMatch(line string, expr *regexp.Regexp) string {
 	from, to := 0, 0
 	// Run the expression again only for long lines.
-	if expr != nil && len(line) > 2*aside {
+	if expr != nil && len(line) > 2*asideMatch {
 		if m := expr.FindStringIndex(line); m != nil {
 			from, to = m[0], m[1]
 		}
 	}
-	return cut(line, from, to)
+	return cutAround(line, from, to, asideMatch)
 }
 
 // nothing answers if no line matches, with a suggestion.

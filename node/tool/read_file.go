@@ -44,6 +44,8 @@ type reading struct {
 	ctx    context.Context
 	viewer catalog.Viewer
 	browse browse.Reader
+
+	symbols []browse.OutlineSymbol // of the file, once its definitions were looked up
 }
 
 // lineRange is a range of lines of a file.
@@ -229,6 +231,9 @@ func (r *reading) parts() (string, error) {
 			break
 		}
 	}
+	if r.Text("symbol") != "" && e.left == nil {
+		out.WriteString(r.constants(out.String(), ranges))
+	}
 	return out.String() + e.String(), nil
 }
 
@@ -287,6 +292,7 @@ func (r *reading) defined() ([]lineRange, error) {
 	var found []lineRange
 	var names []string
 	for _, f := range o.Files {
+		r.symbols = f.Symbols
 		for _, s := range f.Symbols {
 			names = append(names, s.Name)
 			if s.Name == want {

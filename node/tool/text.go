@@ -78,7 +78,10 @@ func escapeHidden(text string) string {
 
 // cut shortens a long line to the text around the match at from..to, with ellipses. A long match is
 // shown from its start.
-func cut(line string, from, to int) string {
+func cut(line string, from, to int) string { return cutAround(line, from, to, aside) }
+
+// cutAround is cut with another number of bytes on each side.
+func cutAround(line string, from, to, aside int) string {
 	if len(line) <= 2*aside+(to-from) && len(line) <= 4*aside {
 		return line
 	}
