@@ -57,7 +57,20 @@ func (l *lookup) definedAtLine(f *symbols.SymbolFile, m *symbols.SymbolMatch) st
 	if l.Text("repo") == "" {
 		where = f.Repository + " " + where
 	}
-	return fmt.Sprintf("Defined at %s:%d [%s]: %s\n", where, m.Range.Start.Line, kindIn(f.Path, m), cut(strings.TrimSpace(clean(m.Line)), 0, 0))
+	return fmt.Sprintf("Defined at %s:%d [%s]: %s\n", where, m.Range.Start.Line, kindIn(f.Path, m), headOf(m))
+}
+
+// longestHead is the number of bytes of the line of a definition that is shown where the definition is not
+// what was asked for.
+const longestHead = 120
+
+// headOf returns the line of a definition, shortened at its end.
+func headOf(m *symbols.SymbolMatch) string {
+	text := strings.TrimSpace(clean(m.Line))
+	if len(text) > longestHead {
+		return cutEnd(text, longestHead)
+	}
+	return text
 }
 
 // definedText describes the definitions of a name without a type, in the searched files; "" if
