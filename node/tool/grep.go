@@ -376,7 +376,7 @@ func (g *grepping) fileLines(f *search.GrepFile, expr *regexp.Regexp) (lines []s
 const longestAround = 160
 
 // asideMatch is the number of bytes of a long line on each side of its first match.
-const asideMatch = 100
+const asideMatch = 140
 
 // withoutBlankEnds removes empty lines at the ends of what is shown around matches.
 func withoutBlankEnds(lines []browse.Line) []browse.Line {
