@@ -128,8 +128,11 @@ func changedFiles(a *Args, r *browse.DiffResponse, most int, brief bool, shown [
 		case len(named) < most:
 			text := fileLabel(name(f))
 			own, base := path.Split(text)
-			if own == dir && own != "" {
+			switch {
+			case own == dir && own != "":
 				text = base
+			case own == "" && dir != "":
+				text = "./" + base // not of the directory before it
 			}
 			dir = own
 			named = append(named, fmt.Sprintf("%s +%d -%d", text, f.Added, f.Removed))
