@@ -53,8 +53,11 @@ func (s *Finder) Hierarchy(ctx context.Context, v catalog.Viewer, req HierarchyR
 		if err := h.begin(scope); err != nil {
 			return nil, err
 		}
-		member = len(h.out.Defined) > 0
-		h.req.Transitive = true
+		if member = len(h.out.Defined) > 0; member {
+			h.req.Transitive = true
+		} else if err := h.begin(req.Symbol); err != nil { // a type that is defined elsewhere
+			return nil, err
+		}
 	}
 
 	asked := req.Symbol
