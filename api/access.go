@@ -10,8 +10,8 @@ import (
 	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
-// accesses are the routes that read code or data about it, with the audit's name of each action.
-// Changes are audited as events, and suggestions while typing do not count.
+// accesses has the routes that read code or data about code, and the audit's name of each read.
+// Routes that change something are audited as events. Suggestions while typing are not audited.
 var accesses = map[string]string{
 	"POST /api/search":                "code.searched",
 	"POST /api/stream_search":         "code.searched",
@@ -59,7 +59,7 @@ var accesses = map[string]string{
 	"GET /api/users/{user}/sessions":  "sessions.read",
 }
 
-// entrances are the routes for signing in, with the audit's name of a failure.
+// entrances has the routes for signing in, and the audit's name of a failed sign-in.
 var entrances = map[string]string{
 	"POST /login":                       "login.failed",
 	"POST /api/session":                 "login.failed",
@@ -69,7 +69,8 @@ var entrances = map[string]string{
 	"POST /token":                       "token.refused",
 }
 
-// access returns the audit record of a call. An empty Action means that the call is not audited.
+// access returns the audit record of a call that was answered with a status. An empty Action
+// means that the call is not audited.
 func (c *call) access(r *route, status int) chronicle.Access {
 	// Test for a failed sign-in before the status: a wrong password is a 401 too.
 	name := c.method + " " + r.name
@@ -82,7 +83,7 @@ func (c *call) access(r *route, status int) chronicle.Access {
 	case status == 401 && c.credential() != "" && !r.framed:
 		return chronicle.Access{Action: "credential.refused", Refusal: true, TargetType: "api_key", Target: publicPart(c.credential())}
 
-	// Skip these: anybody could fill the audit with requests without a credential.
+	// Do not audit these: anybody could fill the audit with requests without a credential.
 	case status == 401 || status == 429:
 		return chronicle.Access{}
 	case status == 403:
@@ -93,13 +94,14 @@ func (c *call) access(r *route, status int) chronicle.Access {
 	return chronicle.Access{}
 }
 
-// failedEntrance returns the audit record of a failed sign-in. It keeps the e-mail address only
-// if it is one, because people type passwords into the wrong field.
+// failedEntrance returns the audit record of a failed sign-in: the provider, the e-mail address,
+// or the public part of the key. A text that is no e-mail address is left out, because people
+// type passwords into the wrong field.
 func (c *call) failedEntrance(r *route, action string) chronicle.Access {
 	// An identity provider sends the browser back without the user's name.
 	a := chronicle.Access{Action: action, Refusal: true}
-	if len(c.wild) > 0 {
-		a.TargetType, a.Target = "provider", c.wild[0]
+	if len(c.pathValues) > 0 {
+		a.TargetType, a.Target = "provider", c.pathValues[0]
 		return a
 	}
 
@@ -113,12 +115,12 @@ func (c *call) failedEntrance(r *route, action string) chronicle.Access {
 	return a
 }
 
-// signInInput returns the e-mail address or the key that a sign-in request contains; "" if it has
-// none or is unreadable.
+// signInInput returns the e-mail address and the key in the body of a sign-in request. Each is ""
+// if the body lacks it or is unreadable.
 func (c *call) signInInput(r *route) (email, key string) {
 	switch r.name {
 	case "/login":
-		form, _ := url.ParseQuery(string(c.requestBody())) // nil has no values
+		form, _ := url.ParseQuery(string(c.requestBody())) // after an error it has the readable values
 		return form.Get("email"), form.Get("key")
 	case sessionPath:
 		var sent struct{ Email, Key string }
@@ -137,11 +139,11 @@ func publicPart(key string) string {
 	return key[:len(account.KeyPrefix)+8]
 }
 
-// mostLooked is the size of the largest body that the audit parses for what was searched.
+// mostLooked is the largest body, in bytes, that the audit parses to find the query.
 const mostLooked = 64 << 10
 
-// subject has the fields of request bodies that say what is read: of the API, or of the tool
-// server.
+// subject has the members of a request body that say what is read. The API's routes use the first
+// two lines, the tool server uses Method and Params.
 type subject struct {
 	Query, SymbolName, RepoName, Repo string
 	Repos                             []string
@@ -155,9 +157,10 @@ type subject struct {
 	}
 }
 
-// read returns the audit record of a read: the repository and the query.
+// read returns the audit record of a read: the query, and the repository or what the path names.
+// An empty Action means that nothing was read.
 func (c *call) read(action string) chronicle.Access {
-	// The query of a POST is in its body, that of a page in the path or the query string.
+	// A POST has the query in its body. A GET has it in the path or the query string.
 	a := chronicle.Access{Action: action}
 	switch {
 	case c.method == "POST":
@@ -186,13 +189,13 @@ func (c *call) read(action string) chronicle.Access {
 
 	switch {
 	case a.Action == "":
-		// Nothing was read, so there is nothing to name.
+		// Nothing was read, so no target is recorded.
 
-	// Otherwise use what the path names.
+	// With a target, it is a repository. Otherwise the target is what the path names.
 	case a.Target != "":
 		a.TargetType = "repository"
-	case len(c.wild) > 0:
-		a.TargetType, a.Target = strings.SplitN(action, ".", 2)[0], c.wild[0]
+	case len(c.pathValues) > 0:
+		a.TargetType, a.Target = strings.SplitN(action, ".", 2)[0], c.pathValues[0]
 	}
 	return a
 }
@@ -201,8 +204,8 @@ func (c *call) read(action string) chronicle.Access {
 // shows nothing, so it leaves no line in the audit: the action is "".
 func (c *call) noteRightsRead(a *chronicle.Access) {
 	user, _ := c.arg("user")
-	if len(c.wild) > 0 {
-		user = c.wild[0]
+	if len(c.pathValues) > 0 {
+		user = c.pathValues[0]
 	}
 	if user == "" || a.Target == "" {
 		a.Action = ""
@@ -211,19 +214,19 @@ func (c *call) noteRightsRead(a *chronicle.Access) {
 	a.Message = "of " + user
 }
 
-// readByBody fills in the record from the request body. For the tool server it clears Action
-// unless the method reads something.
+// readByBody fills in the record from the request body. For the tool server it also sets Action:
+// to the tool or resource that was read, or to "" if the method reads nothing.
 func (c *call) readByBody(a *chronicle.Access) {
 	// The handler of a search has already stored the query.
-	if c.sought != "" {
-		a.Query = c.sought
+	if c.query != "" {
+		a.Query = c.query
 		return
 	}
 
 	// Parse small bodies only, so that the audit does not cost as much as the handler.
 	var s subject
 	if body := c.requestBody(); len(body) <= mostLooked {
-		_ = json.Unmarshal(body, &s) // the handler has refused an unreadable body
+		_ = json.Unmarshal(body, &s) // an unreadable body leaves s empty: the handler has refused it
 	}
 	if a.Action != "tool" {
 		a.Query, a.Target = cmp.Or(s.Query, s.SymbolName), cmp.Or(s.RepoName, s.Repo, strings.Join(s.Repos, ","))

@@ -19,29 +19,32 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// ACME is where a node gets the certificate of its API. Its terms are accepted by naming it.
+// ACME names the authority from which a node gets the certificate of its API. Whoever names an
+// authority accepts its terms.
 type ACME struct {
 	Directory string // address of the authority; "" for none
-	Domain    string // the one name of the node
-	Email     string // for the authority; may be ""
+	Domain    string // the node's only domain name
+	Email     string // where the authority can reach the operator; may be ""
 }
 
-// The pauses between attempts to get a certificate. Authorities bound how many may fail.
+// The first and the longest pause after a failed request for a certificate. Each failure doubles
+// the pause, because authorities limit how many requests may fail.
 const (
 	acmeFirstPause = time.Minute
-	acmeMostPause  = time.Hour
+	acmeMaxPause   = time.Hour
 )
 
 // authorized is a certificate that an authority issues to this node. The authority connects to
-// the node by its domain and finds the answer to its challenge in the handshake (TLS-ALPN-01),
-// so each node has a name of its own. The keys stay in the data directory, never in the catalog.
+// the node by its domain name and reads the answer to its challenge from the TLS handshake
+// (TLS-ALPN-01), so each node needs a domain name of its own. The keys stay in the data directory,
+// never in the catalog.
 type authorized struct {
 	manager *autocert.Manager
 	domain  string
 	log     *slog.Logger
 
-	pair atomic.Pointer[tls.Certificate]
-	lack atomic.Pointer[error] // why there is none, or no newer one
+	pair    atomic.Pointer[tls.Certificate]
+	lastErr atomic.Pointer[error] // why the last failed request for a certificate failed
 }
 
 func newAuthorized(o *Options) *authorized {
@@ -54,8 +57,8 @@ func newAuthorized(o *Options) *authorized {
 	}}
 }
 
-// config answers challenges, and uses the one certificate for everything else: a connection never
-// makes the node request another certificate.
+// config returns a TLS configuration that answers challenges of the authority, and uses the stored
+// certificate for all other connections. A connection never makes the node request a certificate.
 func (a *authorized) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1", acme.ALPNProto},
@@ -75,24 +78,24 @@ func (a *authorized) current() *tls.Certificate { return a.pair.Load() }
 
 func (a *authorized) advice() string {
 	why := "the first request has not ended yet"
-	if err := a.lack.Load(); err != nil {
+	if err := a.lastErr.Load(); err != nil {
 		why = strings.Join(strings.Fields((*err).Error()), " ") // on one line
 	}
 	return "get one for " + a.domain + " from --acme-directory: " + why
 }
 
-// run gets the certificate and its successors until ctx ends.
+// run gets the certificate and its renewals until ctx ends.
 func (a *authorized) run(ctx context.Context) {
-	failed := time.Duration(0)
+	retryPause := time.Duration(0) // 0 after a success
 	for {
 		pause := certificateInterval
-		if err := a.get(); err != nil {
-			failed = min(cmp.Or(2*failed, acmeFirstPause), acmeMostPause)
-			pause = failed
-			a.lack.Store(&err)
+		if err := a.load(); err != nil {
+			retryPause = min(cmp.Or(2*retryPause, acmeFirstPause), acmeMaxPause)
+			pause = retryPause
+			a.lastErr.Store(&err)
 			a.log.Error("no certificate of the API is issued", "domain", a.domain, "again in", pause, "err", err)
 		} else {
-			failed = 0
+			retryPause = 0
 		}
 		if !clock.Wait(ctx, pause) {
 			return
@@ -100,15 +103,16 @@ func (a *authorized) run(ctx context.Context) {
 	}
 }
 
-// get takes the certificate that the manager has, keeps renewed, or asks for now.
-func (a *authorized) get() error {
-	// As a client that takes a small key, so that there is one certificate and not two.
+// load stores the manager's certificate. The manager requests one from the authority if it has
+// none, and renews it in time.
+func (a *authorized) load() error {
+	// The manager keeps one certificate for each type of key. Always ask for ECDSA.
 	pair, err := a.manager.GetCertificate(&tls.ClientHelloInfo{
 		ServerName: a.domain, SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256},
 		SupportedCurves: []tls.CurveID{tls.CurveP256}, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
 	})
 	if err != nil {
-		return unreached(err)
+		return explainChallengeError(err)
 	}
 	if old := a.pair.Swap(pair); old == nil || !old.Leaf.Equal(pair.Leaf) {
 		a.log.Info("certificate of the API", "domain", a.domain, "serial", pair.Leaf.SerialNumber.Text(16), "ends", pair.Leaf.NotAfter.UTC())
@@ -116,8 +120,9 @@ func (a *authorized) get() error {
 	return nil
 }
 
-// unreached adds the usual cause to an error. The library drops the words of the authority.
-func unreached(err error) error {
+// explainChallengeError adds the usual cause to the error for a failed challenge. The library drops
+// the authority's own explanation. Other errors stay unchanged.
+func explainChallengeError(err error) error {
 	if strings.Contains(err.Error(), "no viable challenge type") {
 		return fmt.Errorf("%w; the authority cannot look up the name, or does not reach this node at port 443 of it", err)
 	}

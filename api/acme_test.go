@@ -109,7 +109,7 @@ func TestACME_usesTheSavedCertificateWhileTheAuthorityIsDown(t *testing.T) {
 func TestACME_saysWhyAnAuthorityRefuses(t *testing.T) {
 	t.Parallel()
 	for text, hint := range map[string]bool{"unable to satisfy: no viable challenge type found": true, "403 no": false} {
-		if got := unreached(errors.New(text)).Error(); strings.Contains(got, "port 443") != hint || !strings.HasPrefix(got, text) {
+		if got := explainChallengeError(errors.New(text)).Error(); strings.Contains(got, "port 443") != hint || !strings.HasPrefix(got, text) {
 			t.Error(got)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // agentRoutes handles the agents that people have authorized.
 type agentRoutes struct{ agents authority }
 
-func (a *agentRoutes) rows() []route {
+func (a *agentRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/agents", accessHolder, adminTimeout, holderHandler(a.list)),
 		newRoute("DELETE", "/api/agents/{agent}", accessHolder, adminTimeout, holderHandler(a.end)),
@@ -17,14 +17,14 @@ func (a *agentRoutes) rows() []route {
 	}
 }
 
-// list handles GET /api/agents.
+// list handles GET /api/agents: the agents of the caller, or all for an owner.
 func (a *agentRoutes) list(ctx context.Context, c *call, by account.Holder) error {
 	return c.answer(a.agents.Agents(ctx, by))
 }
 
 // end handles DELETE /api/agents/{agent}.
 func (a *agentRoutes) end(ctx context.Context, c *call, by account.Holder) error {
-	return c.answer(a.agents.EndAgent(ctx, by, c.wild[0]))
+	return c.answer(a.agents.EndAgent(ctx, by, c.pathValues[0]))
 }
 
 // register handles POST /api/agents/clients.

@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// fail makes f the answer.
+// fail replaces the call's answer by the failure f. Headers that are already set stay.
 func (c *call) fail(f *failure) {
 	c.status, c.mime, c.body, c.stream = f.Status, mimeJSON, f.body(), nil
 	if f.RetryAfter > 0 || f.Status == 429 {
@@ -26,8 +26,8 @@ func (c *call) fail(f *failure) {
 	}
 }
 
-// head writes status and headers.
-func (c *call) head() {
+// writeHead writes the status and the headers of the answer.
+func (c *call) writeHead() {
 	h := &c.rc.Response.Header
 	c.rc.SetStatusCode(c.status)
 	if c.mime != "" {
@@ -49,13 +49,14 @@ func (c *call) head() {
 	}
 }
 
-// largestPooled limits the buffers that are kept for further answers, in bytes.
+// largestPooled is the largest buffer, in bytes, that is kept for later answers.
 const largestPooled = 1 << 20
 
-// write gives the whole answer to fasthttp, which sends it after the handler.
+// write gives the whole answer to fasthttp, which sends it after the handler. It returns a pooled
+// buffer to the pool of s.
 func (c *call) write(s *Server) {
-	// Do not keep a large buffer, which would never be freed.
-	c.head()
+	// Do not pool a large buffer, because it would never be freed.
+	c.writeHead()
 	if c.pooled != nil && cap(c.body) <= largestPooled {
 		c.rc.Response.SetBody(c.body) // copies
 		*c.pooled = c.body[:0]
@@ -69,44 +70,44 @@ func (c *call) write(s *Server) {
 // as running, with its memory, until the answer is sent or given up. It is given up if the client
 // takes no byte for stallTimeout or is slower than slowestBytes.
 func (c *call) writeSlowly(s *Server, end func()) {
-	c.head()
+	c.writeHead()
 	now := clock.Now()
 	if err := c.rc.SetWriteDeadline(now.Add(stallTimeout)); err != nil {
 		s.log.Debug("connection", "detail", err)
 	}
 	size := len(c.body)
 	c.rc.SetBodyStream(&slowBody{
-		conn: c.rc.Conn(), left: c.body, end: end, until: now.Add(writeTimeout + time.Duration(size/slowestBytes)*time.Second),
+		conn: c.rc.Conn(), left: c.body, end: end, deadline: now.Add(writeTimeout + time.Duration(size/slowestBytes)*time.Second),
 	}, size)
 }
 
 // Limits for clients that read large answers.
 const (
-	stallTimeout = 20 * time.Second // without a byte taken
-	slowestBytes = 16 << 10         // bytes a second, over the whole answer
+	stallTimeout = 20 * time.Second // how long a client may take no byte
+	slowestBytes = 16 << 10         // bytes a second, averaged over the whole answer
 )
 
 // slowBody is a large answer while it is sent. Each part moves the connection's write deadline.
 // fasthttp closes it when the answer is sent or given up.
 type slowBody struct {
-	conn  net.Conn
-	left  []byte
-	until time.Time
-	end   func()
+	conn     net.Conn
+	left     []byte    // not yet sent
+	deadline time.Time // of the whole answer
+	end      func()    // called once, when the answer is sent or given up; then nil
 }
 
-// Read returns the next part.
+// Read returns the next part, and extends the connection's write deadline for it.
 func (b *slowBody) Read(p []byte) (int, error) {
 	if len(b.left) == 0 {
 		return 0, io.EOF
 	}
 
-	// Each part gets stallTimeout, but all together end at until.
-	deadline := clock.In(stallTimeout)
-	if deadline.After(b.until) {
-		deadline = b.until
+	// Each part may take stallTimeout, but none may be sent after the deadline of the answer.
+	partDeadline := clock.In(stallTimeout)
+	if partDeadline.After(b.deadline) {
+		partDeadline = b.deadline
 	}
-	if err := b.conn.SetWriteDeadline(deadline); err != nil {
+	if err := b.conn.SetWriteDeadline(partDeadline); err != nil {
 		return 0, err
 	}
 
@@ -116,7 +117,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close gives back the memory. It may be called more than once.
+// Close ends the call and frees the answer. It may be called more than once.
 func (b *slowBody) Close() error {
 	if b.end != nil {
 		b.end()
@@ -128,7 +129,7 @@ func (b *slowBody) Close() error {
 // writeStream gives a streamed answer to fasthttp. It calls end when the stream is over, sent or
 // not. Only then may the connection serve the next request.
 func (c *call) writeStream(s *Server, end func()) {
-	c.head()
+	c.writeHead()
 	c.rc.Response.ImmediateHeaderFlush = true
 
 	conn, stream := c.rc.Conn(), c.stream
@@ -153,14 +154,14 @@ func (c *call) writeStream(s *Server, end func()) {
 	})
 }
 
-// deadlineWriter moves the connection's write deadline with each part, and sends the part at
+// deadlineWriter extends the connection's write deadline for each part, and sends the part at
 // once.
 type deadlineWriter struct {
 	w    *bufio.Writer
 	conn net.Conn
 }
 
-// Write sends p.
+// Write sends p within writeTimeout.
 func (d deadlineWriter) Write(p []byte) (int, error) {
 	if err := d.conn.SetWriteDeadline(clock.In(writeTimeout)); err != nil {
 		return 0, err
@@ -172,16 +173,16 @@ func (d deadlineWriter) Write(p []byte) (int, error) {
 	return n, d.w.Flush()
 }
 
-// panicked logs a panic with its stack and returns the failure to send.
-func (s *Server) panicked(what string, p any) *failure {
+// panicked counts and logs a panic p with its stack, and returns the failure to send.
+func (s *Server) panicked(request string, p any) *failure {
 	s.meter.panics.Inc()
-	s.log.Error("panic while answering", "request", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	s.log.Error("panic while answering", "request", request, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	return &failure{Status: 500, Code: codeUnexpected, Message: "Unexpected error: the node's log has the details.", cause: fmt.Errorf("panic: %v", p)}
 }
 
 // refuse answers bytes that fasthttp could not parse as a request.
 func (s *Server) refuse(rc *fasthttp.RequestCtx, err error) {
-	// There is no request, so no other step runs. Count it and answer as usual.
+	// No handler runs, so count the request and answer it here.
 	c := &call{rc: rc}
 
 	f := malformed()
@@ -195,18 +196,19 @@ func (s *Server) refuse(rc *fasthttp.RequestCtx, err error) {
 	}
 
 	// The beginning of a next request on this connection is unknown, so close it.
-	s.meter.done("malformed", "", f.Status, 0)
+	s.meter.observe("malformed", "", f.Status, 0)
 	c.fail(f)
-	c.head()
+	c.writeHead()
 	rc.Response.SetBodyRaw(c.body)
 	rc.SetConnectionClose()
 }
 
-func tooLarge(most int) *failure {
-	return &failure{Status: 413, Code: codeTooLarge, Message: "The request body is larger than " + strconv.Itoa(most) + " bytes."}
+func tooLarge(limit int) *failure {
+	return &failure{Status: 413, Code: codeTooLarge, Message: "The request body is larger than " + strconv.Itoa(limit) + " bytes."}
 }
 
-// expect answers `Expect: 100-continue`, before the body arrives.
+// expect answers `Expect: 100-continue`, before the body arrives: with the status 100, or with 413
+// and a failure.
 func (s *Server) expect(rc *fasthttp.RequestCtx) int {
 	// Refuse a body that the head announces as too large, so that the client need not send it.
 	if announcedTooLarge(rc) == 0 {
@@ -214,27 +216,28 @@ func (s *Server) expect(rc *fasthttp.RequestCtx) int {
 	}
 	c := &call{rc: rc}
 	c.fail(tooLarge(largestBody))
-	c.head()
+	c.writeHead()
 	rc.Response.SetBodyRaw(c.body)
 	return 413
 }
 
-// drain reads some of a refused body, because closing a connection with unread bytes makes the
-// client's system drop the answer. It gives up on a client that pauses or sends too much. It
-// reports whether it reached the end of the body.
+// drain reads the rest of a refused body, because closing a connection with unread bytes makes the
+// client's system drop the answer. length is the announced length; negative if unknown. drain
+// stops if the client pauses or sends too much. It reports whether the body's end was read.
 func drain(conn net.Conn, body io.Reader, length int) bool {
-	// Enough for the largest body sent by mistake, and for the pauses of a slow network.
-	const most, patience = 32 << 20, 250 * time.Millisecond
-	if length < 0 || length > most {
-		length = most
+	// Clients send bodies of up to maxDrained bytes by mistake. A slow network pauses for less than
+	// maxPause.
+	const maxDrained, maxPause = 32 << 20, 250 * time.Millisecond
+	if length < 0 || length > maxDrained {
+		length = maxDrained
 	}
 
 	buf := make([]byte, 4<<10)
 	until := clock.In(5 * time.Second)
 
-	// Stop at the length, the time, or a pause.
+	// Stop after length bytes, after five seconds, or at a pause.
 	for length > 0 && clock.Now().Before(until) {
-		if conn.SetReadDeadline(clock.In(patience)) != nil {
+		if conn.SetReadDeadline(clock.In(maxPause)) != nil {
 			return false
 		}
 		n, err := body.Read(buf)

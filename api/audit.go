@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
-// trail reads events and the audit, and records accesses.
+// trail reads events and the audit, and adds accesses to the audit.
 type trail interface {
 	settings.Chronicle
 	NoteAccess(chronicle.Access) // does not block
@@ -30,15 +30,15 @@ type auditRoutes struct {
 	now       func() time.Time
 }
 
-func (a *auditRoutes) rows() []route {
+func (a *auditRoutes) routes() []route {
 	return []route{
-		newRoute("GET", "/api/events", accessOwner, quickTimeout, ownerHandler(a.happened)),
+		newRoute("GET", "/api/events", accessOwner, quickTimeout, ownerHandler(a.listEvents)),
 		newRoute("GET", "/api/audit", accessOwner, streamTimeout, ownerHandler(a.list)),
 	}
 }
 
-// happened handles GET /api/events.
-func (a *auditRoutes) happened(ctx context.Context, c *call, by account.Owner) error {
+// listEvents handles GET /api/events.
+func (a *auditRoutes) listEvents(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	req := chronicle.EventsRequest{Limit: p.integer("limit", 100, 1, 1000), After: p.text("after")}
 	if err := p.err(); err != nil {
@@ -47,10 +47,10 @@ func (a *auditRoutes) happened(ctx context.Context, c *call, by account.Owner) e
 	return c.answer(a.chronicle.Events(ctx, by, req))
 }
 
-// missingHeader names the nodes whose part of a list may be missing, and why.
+// missingHeader is the header with the nodes whose entries may be missing, and why.
 const missingHeader = "X-Audit-Missing"
 
-// list handles GET /api/audit: one page, or everything as JSON lines.
+// list handles GET /api/audit: one page as JSON, or all lines as JSON lines.
 func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	req := chronicle.AuditRequest{
@@ -58,63 +58,62 @@ func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error
 		Since: p.timestamp("since"), Until: p.timestamp("until"), Action: p.text("action"), Actor: p.text("actor"),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
 	}
-	lines := p.choice("format", "json", "jsonl") == "jsonl"
+	asLines := p.choice("format", "json", "jsonl") == "jsonl"
 	if err := p.err(); err != nil {
 		return err
 	}
 
 	// An export has no pages; it begins with the newest event.
-	if lines {
-		return a.lines(ctx, c, by, req)
+	if asLines {
+		return a.streamLines(ctx, c, by, req)
 	}
-
-	r, err := a.page(ctx, c, by, req)
+	r, err := a.readPage(ctx, c, by, req)
 	if err != nil {
 		return err
 	}
 	return c.json(r.Lines, reply.Precise)
 }
 
-// page reads one page and sets the answer's headers.
-func (a *auditRoutes) page(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) (*chronicle.AuditResponse, error) {
+// readPage reads one page of the audit, and sets the headers for its page and its gaps.
+func (a *auditRoutes) readPage(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) (*chronicle.AuditResponse, error) {
 	r, err := a.chronicle.Audit(ctx, by, req)
 	if err != nil {
 		return nil, err
 	}
 
-	// Gaps go into a header, so that the body stays a list.
-	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Lines), r.Total, r.AtLeast})
-	c.tellMissing(r.Missing)
+	// Report gaps in a header, so that the body is a list of lines only.
+	c.setPageHeaders(a.base(), paged{req.Page, req.PerPage, len(r.Lines), r.Total, r.AtLeast})
+	c.setMissing(r.Missing)
 	return r, nil
 }
 
-// tellMissing sets missingHeader if there are gaps.
-func (c *call) tellMissing(gaps []chronicle.Gap) {
-	var said []string
+// setMissing sets missingHeader if there are gaps.
+func (c *call) setMissing(gaps []chronicle.Gap) {
+	var texts []string
 	for _, g := range gaps {
-		said = append(said, g.Node+": "+g.Why)
+		texts = append(texts, g.Node+": "+g.Why)
 	}
-	if len(said) > 0 {
-		c.setHeader(missingHeader, strings.Join(said, "; "))
+	if len(texts) > 0 {
+		c.setHeader(missingHeader, strings.Join(texts, "; "))
 	}
 }
 
-// lines streams all events as JSON lines, newest first. The last lines name the nodes whose part
-// may be missing.
-func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) error {
+// streamLines streams the audit as JSON lines, newest first, page by page. The last lines name the
+// nodes whose entries may be missing.
+func (a *auditRoutes) streamLines(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) error {
 	req.Page, req.PerPage = 1, chronicle.MaxLines
 	r, err := a.chronicle.Audit(ctx, by, req)
 	if err != nil {
 		return err
 	}
 
-	// The header is sent before the rest is read, so later gaps come as lines at the end.
-	c.tellMissing(r.Missing)
+	// The header is sent before the later pages are read, so their gaps are sent as lines at the end.
+	c.setMissing(r.Missing)
 	c.mime = mimeLines
 	c.stream = func(w *bufio.Writer) error {
 		enc := json.NewEncoder(w)
 
-		// Programs read these lines, so keep < and > as they are.
+		// Do not escape < and >: programs read these lines, not browsers.
 		enc.SetEscapeHTML(false)
 
 		gaps := map[chronicle.Gap]bool{}
@@ -131,7 +130,8 @@ func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req 
 				return err
 			}
 
-			// Continue before the last line: new events meanwhile come before the first.
+			// The next page begins after the last line. A page number would repeat lines: new events are
+			// added at the front.
 			if len(r.Lines) == 0 {
 				break
 			}
@@ -154,7 +154,8 @@ func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req 
 
 const mimeLines = "application/jsonl; charset=utf-8"
 
-// timestamp returns a time in RFC 3339, or a day; zero if the parameter is missing.
+// timestamp returns the time of a parameter in RFC 3339, or the start of a day. It returns the zero
+// time for a missing parameter, and for an invalid one, which it reports.
 func (p *params) timestamp(name string) time.Time {
 	s, ok := p.c.arg(name)
 	if !ok || s == "" {
@@ -169,20 +170,21 @@ func (p *params) timestamp(name string) time.Time {
 	return time.Time{}
 }
 
-// maxAgentSaid limits the User-Agent that is passed on, in bytes.
-const maxAgentSaid = 200
+// maxUserAgent limits the User-Agent in the audit, in bytes.
+const maxUserAgent = 200
 
-// actor returns the author of a call's changes for the audit.
+// actor returns who made a call, for the audit.
 func (c *call) actor(trusted func(netip.Addr) bool) catalog.Actor {
 	// Prefer the account to the key, so that the audit names people. Shorten the User-Agent,
 	// which may contain anything.
-	v, said := c.viewer, c.requestHeader("User-Agent")
-	a := catalog.Actor{ID: cmp.Or(v.Account, v.KeyID), Name: v.Name, Key: cmp.Or(v.Session, v.KeyID), Agent: said[:min(len(said), maxAgentSaid)]}
+	v, userAgent := c.viewer, c.requestHeader("User-Agent")
+	a := catalog.Actor{ID: cmp.Or(v.Account, v.KeyID), Name: v.Name, Key: cmp.Or(v.Session, v.KeyID), Agent: userAgent[:min(len(userAgent), maxUserAgent)]}
 	if addr := c.address(trusted); addr.IsValid() {
 		a.Address = addr.String()
 	}
 
-	// An agent uses a token, which does not look like a key and works for the tool server only.
+	// A session is a person's. An agent uses an access token, which has another form than a key and
+	// is accepted by the tool server only.
 	switch {
 	case v.Session != "":
 		a.Type = catalog.ActorUser

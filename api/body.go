@@ -15,19 +15,19 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// fields is the JSON object of a request body. Its methods decode one member each and collect
+// fields is the JSON object of a request body. Each of its methods decodes one member and collects
 // errors, so that one answer names every mistake. A member that no method reads is an error,
-// unless any is set.
+// unless allowUnknown is set.
 type fields struct {
-	raw   map[string]json.RawMessage
-	asked []string // names read so far
-	any   bool
-	errs  []string
+	raw          map[string]json.RawMessage
+	known        []string // names of the members that were read, even if they are missing
+	allowUnknown bool
+	errs         []string
 }
 
 // decodeBody parses a request body, which must be one JSON object.
 func decodeBody(body []byte) (*fields, error) {
-	// The JSON library would replace invalid UTF-8, and a search would find other files.
+	// Refuse invalid UTF-8: the JSON library would replace it, and a search would find other files.
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, invalidBody("expected a JSON object, received an empty body")
 	}
@@ -35,7 +35,7 @@ func decodeBody(body []byte) (*fields, error) {
 		return nil, invalidBody("the body is not valid UTF-8 at byte %d", i)
 	}
 
-	// Decode each member when a handler reads it.
+	// Only split the object into its members. A handler decodes those that it reads.
 	f := &fields{}
 	err := json.Unmarshal(body, &f.raw)
 
@@ -72,9 +72,9 @@ func invalidUTF8(b []byte) int {
 	return -1
 }
 
-// err returns one failure that names every mistake, by name; nil if there is none.
+// err returns one failure that names every mistake, sorted by member; nil without a mistake.
 func (f *fields) err() error {
-	// Sort, because a map has no order.
+	// Sort, because unknown walks over a map, which has no order.
 	errs := append(slices.Clone(f.errs), f.unknown()...)
 	if len(errs) == 0 {
 		return nil
@@ -83,20 +83,21 @@ func (f *fields) err() error {
 	return invalidBody("%s", strings.Join(errs, "; "))
 }
 
-// unknown returns an error for each member that no method has read, with a similar known name.
+// unknown returns an error for each member that no method has read. It suggests a similar known
+// name, or lists the known names.
 func (f *fields) unknown() (errs []string) {
-	if f.any {
+	if f.allowUnknown {
 		return nil
 	}
 
 	for name := range f.raw {
-		if slices.Contains(f.asked, name) {
+		if slices.Contains(f.known, name) {
 			continue
 		}
 
-		// A similar name means a typing error.
-		hint := "known are " + strings.Join(f.asked, ", ")
-		if near := tool.NearestName(name, f.asked); near != "" {
+		// A similar known name makes a typing error likely.
+		hint := "known are " + strings.Join(f.known, ", ")
+		if near := tool.NearestName(name, f.known); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		errs = append(errs, fmt.Sprintf("%.100s: unknown; %s", name, hint))
@@ -108,16 +109,17 @@ func (f *fields) wrong(name, format string, args ...any) {
 	f.errs = append(f.errs, name+": "+fmt.Sprintf(format, args...))
 }
 
-// member returns a member unless it is missing or null.
+// member returns the JSON of a member, and whether it is there and not null. It notes the name as
+// known.
 func (f *fields) member(name string) (json.RawMessage, bool) {
-	if !slices.Contains(f.asked, name) {
-		f.asked = append(f.asked, name)
+	if !slices.Contains(f.known, name) {
+		f.known = append(f.known, name)
 	}
 	raw, ok := f.raw[name]
 	return raw, ok && string(raw) != "null"
 }
 
-// required returns a string that must be there and not empty.
+// required returns a string member, and reports it as an error if it is missing or empty.
 func (f *fields) required(name string) string {
 	if _, ok := f.member(name); !ok {
 		f.wrong(name, "required")
@@ -131,7 +133,7 @@ func (f *fields) required(name string) string {
 	return s
 }
 
-// text returns a string; "" if it is missing.
+// text returns a string member; "" if it is missing or no string.
 func (f *fields) text(name string) string {
 	raw, ok := f.member(name)
 	if !ok {
@@ -144,7 +146,7 @@ func (f *fields) text(name string) string {
 	return s
 }
 
-// texts returns a list of strings.
+// texts returns a member that must be a list of strings; nil if it is missing or no list.
 func (f *fields) texts(name string) []string {
 	raw, ok := f.member(name)
 	if !ok {
@@ -170,7 +172,7 @@ func (f *fields) texts(name string) []string {
 	return out
 }
 
-// flag returns a boolean; false if it is missing.
+// flag returns a boolean member; false if it is missing or no boolean.
 func (f *fields) flag(name string) bool {
 	raw, ok := f.member(name)
 	if !ok {
@@ -182,9 +184,10 @@ func (f *fields) flag(name string) bool {
 	return string(raw) == "true"
 }
 
-// integer returns a whole number between lo and hi; 0 if it is missing.
+// integer returns a member that must be a whole number from lo to hi; 0 if it is missing or
+// invalid.
 func (f *fields) integer(name string, lo, hi int) int {
-	// Parse a float first, because 1e3 and 1.0 are whole numbers in JSON.
+	// Decode a float, because 1e3 and 1.0 are whole numbers in JSON.
 	raw, ok := f.member(name)
 	if !ok {
 		return 0
@@ -211,19 +214,20 @@ func (f *fields) integer(name string, lo, hi int) int {
 	return int(n)
 }
 
-// maxKeyDays limits the life of a key that expires.
+// maxKeyDays is the longest life of a key that expires, in days.
 const maxKeyDays = 3650
 
-// lifetime returns the time until expiresAt, or expiresInDays; 0 means no end.
+// lifetime returns the time from now until expiresAt, or expiresInDays as a duration. 0 means that
+// neither is set: no expiry.
 func (f *fields) lifetime(now time.Time) time.Duration {
-	// Read both, so that neither counts as unknown.
+	// Read both members, so that neither counts as unknown.
 	days := f.integer("expiresInDays", 1, maxKeyDays)
 	at := f.text("expiresAt")
 	if at == "" {
 		return time.Duration(days) * 24 * time.Hour
 	}
 
-	// Limit the date: with one wrong digit a key would live for a thousand years.
+	// Limit the date, because one wrong digit could make a key live for a thousand years.
 	end, err := time.Parse(time.RFC3339, at)
 	switch {
 	case err != nil:
@@ -238,9 +242,9 @@ func (f *fields) lifetime(now time.Time) time.Duration {
 	return end.Sub(now)
 }
 
-// kindOf names the type of a JSON value.
+// kindOf names the type of a JSON value, for messages.
 func kindOf(raw json.RawMessage) string {
-	// The first byte is enough, since the decoder has checked the syntax.
+	// The first byte tells the type, because the decoder has checked the syntax.
 	switch raw[0] {
 	case '"':
 		return "a string"

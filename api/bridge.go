@@ -16,11 +16,12 @@ import (
 // connection.
 //
 // If the handler never flushes, the answer is sent whole when the handler returns. Otherwise each
-// Flush sends what was written so far.
+// Flush sends what the handler wrote since the previous one.
 //
-// The serving goroutine, and then the stream, wait for the handler to return. panicked makes the
-// failure of a panic in the handler.
-func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate func(context.Context, *call) context.Context) handler {
+// The goroutine that serves the request, and then the stream, wait for the handler to return.
+// panicked turns a panic of the handler into a failure. decorate adds values to the context of the
+// handler's request.
+func bridge(h http.Handler, panicked func(request string, p any) *failure, decorate func(context.Context, *call) context.Context) handler {
 	return func(ctx context.Context, c *call) error {
 		// The MCP SDK reads the local address from the context, where net/http's server puts it.
 		ctx, cancel := context.WithCancelCause(decorate(context.WithValue(ctx, http.LocalAddrContextKey, c.rc.LocalAddr()), c))
@@ -30,10 +31,10 @@ func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate
 			return invalidParams("the request target is not a URL")
 		}
 
-		// Both goroutines share r.
+		// This goroutine and the handler's share r.
 		r := &bridged{ctx: ctx, head: http.Header{}, committed: make(chan struct{}), parts: make(chan []byte), done: make(chan struct{})}
 
-		// ErrAbortHandler is how a handler gives up a request: that is no defect.
+		// A handler panics with ErrAbortHandler to give up a request. Do not report that as a defect.
 		go func() {
 			defer close(r.done)
 			defer func() {
@@ -46,7 +47,7 @@ func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate
 			h.ServeHTTP(r, req)
 		}()
 
-		// The first of both decides how the answer is sent.
+		// If the handler returns without a Flush, its answer is sent whole, otherwise as a stream.
 		select {
 		case <-r.done:
 		case <-r.committed:
@@ -55,7 +56,7 @@ func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate
 	}
 }
 
-// httpRequest copies a call into a request of net/http.
+// httpRequest copies a call into a request of net/http with ctx. It fails if the target is no URL.
 func httpRequest(ctx context.Context, c *call) (*http.Request, error) {
 	target := string(c.rc.Request.Header.RequestURI())
 	u, err := url.ParseRequestURI(target)
@@ -63,7 +64,7 @@ func httpRequest(ctx context.Context, c *call) (*http.Request, error) {
 		return nil, err
 	}
 
-	u.Path, u.RawPath = c.path, "" // the normalized path, on which access was decided
+	u.Path, u.RawPath = c.path, "" // the normalized path, for which the access was checked
 	body := c.requestBody()
 	req := &http.Request{
 		Method: c.method, URL: u, RequestURI: target,
@@ -73,7 +74,7 @@ func httpRequest(ctx context.Context, c *call) (*http.Request, error) {
 		RemoteAddr: c.rc.RemoteAddr().String(),
 	}
 
-	// Copy the headers: fasthttp reuses its strings for the next request.
+	// Copy the headers, because fasthttp reuses their memory for the next request.
 	for k, v := range c.rc.Request.Header.All() {
 		req.Header.Add(string(k), string(v))
 	}
@@ -84,30 +85,30 @@ func httpRequest(ctx context.Context, c *call) (*http.Request, error) {
 // until it commits them or returns.
 type bridged struct {
 	ctx       context.Context
-	committed chan struct{} // closed once the head is final and parts follow
+	committed chan struct{} // closed by the first Flush: the head is final and parts follow
 	parts     chan []byte   // flushed parts; received until done is closed
 	done      chan struct{} // closed when the handler has returned
-	failed    *failure      // a panic of the handler; read after done
+	failed    *failure      // from a panic of the handler; set before done is closed
 
-	head      http.Header
-	sent      http.Header // copy of head when the status was set
-	status    int
-	buf       []byte
-	streaming bool
+	head      http.Header // the handler fills it in
+	finalHead http.Header // copy of head when the status was set
+	status    int         // 0: not set yet
+	buf       []byte      // written since the last Flush
+	streaming bool        // committed is closed
 }
 
 // Header returns the header map, which the handler fills in before it writes.
 func (r *bridged) Header() http.Header { return r.head }
 
-// WriteHeader sets the status, once.
+// WriteHeader sets the status and copies the headers, once.
 func (r *bridged) WriteHeader(status int) {
-	// Ignore informational heads (1xx).
+	// Ignore informational statuses (1xx): the answer's own status follows.
 	if r.status == 0 && status >= 200 {
-		r.status, r.sent = status, r.head.Clone()
+		r.status, r.finalHead = status, r.head.Clone()
 	}
 }
 
-// Write buffers p until the next flush.
+// Write buffers p until the next Flush. It fails if the call has ended.
 func (r *bridged) Write(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, context.Cause(r.ctx)
@@ -117,10 +118,10 @@ func (r *bridged) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush sends what was written; see FlushError.
+// Flush is FlushError without its error.
 func (r *bridged) Flush() { _ = r.FlushError() }
 
-// FlushError sends what was written since the last flush. It fails if the client has gone.
+// FlushError sends what was written since the last Flush. It fails if the call has ended.
 func (r *bridged) FlushError() error {
 	r.WriteHeader(http.StatusOK)
 	if !r.streaming {
@@ -141,7 +142,8 @@ func (r *bridged) FlushError() error {
 	}
 }
 
-// answer sets the call's answer: whole, or as a stream.
+// answer sets the call's answer: a stream if the handler has flushed, otherwise the whole body. It
+// returns the failure or the reason if the handler panicked or gave up.
 func (r *bridged) answer(c *call, cancel context.CancelCauseFunc) error {
 	select {
 	case <-r.committed:
@@ -151,7 +153,7 @@ func (r *bridged) answer(c *call, cancel context.CancelCauseFunc) error {
 			return r.failed
 		}
 
-		// If the handler gave up because the call ended, report that.
+		// If the handler answered nothing because the call ended, return why it ended.
 		if err := context.Cause(r.ctx); err != nil && r.status == 0 {
 			return err
 		}
@@ -168,7 +170,7 @@ func (r *bridged) answer(c *call, cancel context.CancelCauseFunc) error {
 			cancel(errPeerGone)
 		}
 
-		// Drop further parts until the handler has returned.
+		// Receive and drop further parts until the handler has returned.
 		for {
 			select {
 			case <-r.parts:
@@ -180,11 +182,11 @@ func (r *bridged) answer(c *call, cancel context.CancelCauseFunc) error {
 	return nil
 }
 
-// copyHead copies status and headers.
+// copyHead copies the handler's status and headers into the answer of c.
 func (r *bridged) copyHead(c *call) {
 	// Join repeated headers with commas, as HTTP allows.
 	c.status = max(r.status, http.StatusOK)
-	for name, values := range r.sent {
+	for name, values := range r.finalHead {
 		if name == "Content-Type" {
 			c.mime = values[0]
 			continue
@@ -193,12 +195,13 @@ func (r *bridged) copyHead(c *call) {
 	}
 }
 
-// relay writes parts as they come, and the rest when the handler has returned.
+// relay writes parts as they come, and the last one when the handler has returned. It fails if the
+// handler panics or the call ends.
 func (r *bridged) relay(w *bufio.Writer) error {
 	for {
 		select {
 		case part := <-r.parts:
-			if err := put(w, part); err != nil {
+			if err := writeAndFlush(w, part); err != nil {
 				return err
 			}
 		case <-r.ctx.Done():
@@ -207,12 +210,12 @@ func (r *bridged) relay(w *bufio.Writer) error {
 			if r.failed != nil {
 				return errors.New("the handler panicked")
 			}
-			return put(w, r.buf)
+			return writeAndFlush(w, r.buf)
 		}
 	}
 }
 
-func put(w *bufio.Writer, p []byte) error {
+func writeAndFlush(w *bufio.Writer, p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}

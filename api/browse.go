@@ -11,13 +11,13 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// fileRoutes handles files and their changes.
+// fileRoutes handles files: their text, trees, diffs and blames.
 type fileRoutes struct {
 	files browse.Files
 	base  func() string
 }
 
-func (a *fileRoutes) rows() []route {
+func (a *fileRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/source", accessRead, browseTimeout, a.source),
 		newRoute("GET", "/api/raw", accessRead, browseTimeout, a.raw),
@@ -30,13 +30,14 @@ func (a *fileRoutes) rows() []route {
 // JSON of answers about files.
 
 type sourceJSON struct {
-	Source text `json:"source"`
+	Source fileText `json:"source"`
 	*browse.SourceResponse
 	HasInvalidCharacter bool `json:"hasReplacementCharacters"` // bytes that are not UTF-8 were replaced
 
-	// Only with tokens: the colored runs of each line, and whether later lines have none.
-	Tokens    *[][]colouredJSON `json:"tokens,omitzero"`
-	TokensCut *bool             `json:"areTokensTruncated,omitzero"`
+	// Only if the request has tokens: the colored runs of each line, and whether the lines after
+	// them have none.
+	Tokens    *[][]tokenJSON `json:"tokens,omitzero"`
+	TokensCut *bool          `json:"areTokensTruncated,omitzero"`
 }
 
 type treeJSON struct {
@@ -45,7 +46,7 @@ type treeJSON struct {
 	Name     string     `json:"name"`
 	Children []treeJSON `json:"children"`
 
-	// Only with details.
+	// Only if the request has details.
 	Mode   string  `json:"mode,omitempty"`
 	Size   *int64  `json:"size,omitzero"`    // bytes of a blob
 	Target *string `json:"target,omitzero"`  // of a symlink
@@ -56,7 +57,7 @@ type diffJSON struct {
 	Files       []diffFileJSON `json:"files"`
 	IsTruncated bool           `json:"isTruncated"`
 
-	// Only with details.
+	// Only if the request has details.
 	BaseCommit string `json:"baseCommit,omitempty"`
 	HeadCommit string `json:"headCommit,omitempty"`
 }
@@ -70,7 +71,7 @@ type diffFileJSON struct {
 	*changeJSON // nil without details
 }
 
-// changeJSON has the details of a changed file.
+// changeJSON has the members of a changed file that only a request with details gets.
 type changeJSON struct {
 	Status      string `json:"status"`
 	OldMode     string `json:"oldMode,omitempty"`
@@ -99,11 +100,11 @@ type previousJSON struct {
 	Path string `json:"path"`
 }
 
-// text is text of a file. Its JSON replaces invalid UTF-8 by U+FFFD.
-type text []byte
+// fileText is text of a file. Its JSON has U+FFFD for each byte that is not UTF-8.
+type fileText []byte
 
 // MarshalJSON implements json.Marshaler.
-func (t text) MarshalJSON() ([]byte, error) {
+func (t fileText) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -116,7 +117,7 @@ func (a *fileRoutes) source(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.SourceRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref")}
 
-	// Either end may be missing: then it is the first or the last line.
+	// A missing startLine is the file's first line, a missing endLine its last.
 	req.FirstLine = p.integer("startLine", 0, 1, 1<<30)
 	if last := p.integer("endLine", 0, 1, 1<<30); last > 0 {
 		req.Lines = last - max(req.FirstLine, 1) + 1
@@ -124,26 +125,26 @@ func (a *fileRoutes) source(ctx context.Context, c *call) error {
 			p.wrong("endLine", "must not be before startLine")
 		}
 	}
-	colours, seen := p.flag("tokens", false), p.flag("lastSeen", false)
+	wantsTokens, wantsLastSeen := p.flag("tokens", false), p.flag("lastSeen", false)
 	if err := p.err(); err != nil {
 		return err
 	}
 
 	r, err := a.files.Source(ctx, c.viewer, req)
-	if err != nil && seen {
-		return a.lastSeen(ctx, c, err, browse.LastSeenRequest{Repo: req.Repo, Ref: req.Ref, Paths: []string{req.Path}})
+	if err != nil && wantsLastSeen {
+		return a.addLastSeen(ctx, c, err, browse.LastSeenRequest{Repo: req.Repo, Ref: req.Ref, Paths: []string{req.Path}})
 	}
 	if err != nil {
 		return err
 	}
 
-	// The encoder replaces invalid bytes by U+FFFD; report that.
+	// Report whether the text of the answer has U+FFFD in place of invalid bytes.
 	file := *r
 	file.FirstLine = max(r.FirstLine, 1)
-	out := sourceJSON{Source: text(r.Content), SourceResponse: &file}
+	out := sourceJSON{Source: fileText(r.Content), SourceResponse: &file}
 	out.HasInvalidCharacter = !utf8.Valid(r.Content) || r.Encoding != "" && bytes.ContainsRune(r.Content, utf8.RuneError)
-	if colours {
-		lines, cut := coloured(r)
+	if wantsTokens {
+		lines, cut := tokensOf(r)
 		out.Tokens, out.TokensCut = &lines, &cut
 	}
 	return c.json(out)
@@ -159,7 +160,7 @@ func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 
 	req := browse.TreeRequest{Repo: f.required("repoName"), Ref: f.text("revisionName"), Recursive: f.flag("recursive")}
 	req.Max, req.Details = f.integer("maxEntries", 1, 1_000_000), f.flag("details")
-	seen := f.flag("lastSeen")
+	wantsLastSeen := f.flag("lastSeen")
 
 	// Missing or empty paths mean the root.
 	if _, ok := f.member("paths"); ok {
@@ -173,8 +174,8 @@ func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 		req.Paths = []string{""}
 	}
 	r, err := a.files.Tree(ctx, c.viewer, req)
-	if err != nil && seen {
-		return a.lastSeen(ctx, c, err, browse.LastSeenRequest{Repo: req.Repo, Ref: req.Ref, Paths: req.Paths})
+	if err != nil && wantsLastSeen {
+		return a.addLastSeen(ctx, c, err, browse.LastSeenRequest{Repo: req.Repo, Ref: req.Ref, Paths: req.Paths})
 	}
 	if err != nil {
 		return err
@@ -187,12 +188,12 @@ func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 	}{treeOf(r.Root, req.Details, r.Detailed), r.Commit, r.Cut})
 }
 
-// treeOf converts a tree, with or without details. read reports whether the node with the mirror
-// has read sizes and targets.
-func treeOf(t browse.TreeNode, details, read bool) treeJSON {
+// treeOf converts a tree with its children to JSON, with or without details. hasSizes reports
+// whether t has the sizes of its blobs and the targets of its symlinks.
+func treeOf(t browse.TreeNode, details, hasSizes bool) treeJSON {
 	out := treeJSON{Type: t.Type, Path: t.Path, Name: t.Name, Children: make([]treeJSON, len(t.Children))}
 	for i, child := range t.Children {
-		out.Children[i] = treeOf(child, details, read)
+		out.Children[i] = treeOf(child, details, hasSizes)
 	}
 	if !details {
 		return out
@@ -202,7 +203,7 @@ func treeOf(t browse.TreeNode, details, read bool) treeJSON {
 	switch {
 	case t.Type == "commit":
 		out.Commit = t.OID
-	case t.Type == "blob" && read:
+	case t.Type == "blob" && hasSizes:
 		out.Size = &t.Size
 		if t.Target != "" {
 			out.Target = &t.Target
@@ -221,17 +222,18 @@ func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 	}
 	details := p.flag("details", false) || req.Stat
 
-	// Either parameter requests a page; without both the answer has all files.
-	_, page := c.arg("page")
-	_, per := c.arg("perPage")
-	if page || per {
+	// Without page and perPage the answer has all files.
+	_, hasPage := c.arg("page")
+	_, hasPerPage := c.arg("perPage")
+	paging := hasPage || hasPerPage
+	if paging {
 		req.Page, req.PerPage = p.integer("page", 1, 1, 1<<30), p.integer("perPage", 50, 1, 100)
 	}
-	if (page || per) && req.Stat {
+	if paging && req.Stat {
 		p.wrong("page", "is of hunks, and stat tells of all files at once: leave out one of the two, with perPage")
 	}
 
-	// For browse, 0 means the default and -1 means no context lines.
+	// In this API 0 means no context lines. In a DiffRequest -1 means that, and 0 the default.
 	if req.Context == 0 {
 		req.Context = -1
 	}
@@ -252,7 +254,7 @@ func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 		out.Files[i] = diffOf(&r.Files[i])
 	}
 
-	// Older clients expect an answer without these members.
+	// Add these members on request only, because older clients do not expect them.
 	if details {
 		out.BaseCommit, out.HeadCommit = r.BaseCommit, r.HeadCommit
 		for i := range r.Files {
@@ -260,7 +262,7 @@ func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 		}
 	}
 	if req.PerPage > 0 {
-		c.page(a.base(), paged{req.Page, req.PerPage, len(r.Files), r.Total, r.AtLeast})
+		c.setPageHeaders(a.base(), paged{req.Page, req.PerPage, len(r.Files), r.Total, r.AtLeast})
 	}
 	return c.json(out)
 }
@@ -274,7 +276,7 @@ func changeOf(f *browse.DiffFile) *changeJSON {
 		Added: f.Added, Removed: f.Removed, IsTruncated: f.Cut,
 	}
 
-	// Git writes zeros for the mode of a missing side.
+	// An added file has no old mode, and a removed one no new mode. Git writes zeros there.
 	if f.OldPath == "" {
 		out.OldMode = ""
 	}
@@ -285,7 +287,7 @@ func changeOf(f *browse.DiffFile) *changeJSON {
 }
 
 func diffOf(f *browse.DiffFile) diffFileJSON {
-	// A missing side is null, not "": the file was added or removed.
+	// An added file has no old path, and a removed one no new path: the JSON has null, not "".
 	out := diffFileJSON{IsBinary: f.Binary, Hunks: make([]hunkJSON, len(f.Hunks))}
 	if f.OldPath != "" {
 		out.OldPath = &f.OldPath
@@ -312,7 +314,7 @@ func (a *fileRoutes) blame(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// List each commit once: a file has few commits and many ranges.
+	// List each commit once, because a file has few commits and many ranges.
 	commits := map[string]blameJSON{}
 	for hash, b := range r.Commits {
 		x := blameJSON{BlameCommit: b}

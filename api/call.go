@@ -18,32 +18,31 @@ import (
 	"github.com/shoalsearch/shoal/cluster/origin"
 )
 
-// call is one request, copied from fasthttp's reusable one, and its answer. What a handler passes
-// down may outlive the request.
+// call is one request and its answer. The request is copied from fasthttp's, which fasthttp reuses,
+// because what a handler passes down may outlive the request.
 type call struct {
-	id     string // request id
-	method string
-	path   string
-	wild   []string // values of the {parts} of the route's path
-	rc     *fasthttp.RequestCtx
-	door   door // the listener
-	viewer catalog.Viewer
-	sent   []byte // the request body
-	lease  *lease // memory of the server that the body and the answer use
-	meant  bool   // the answer also says what the query's names mean
-	feedOf string // id of the watch, if the handler has read a feed; for the audit
-	sought string // the query, if the handler has read it from the body; for the audit
-
-	// again authenticates the viewer anew during a long answer; nil if there was no
-	// authentication.
-	again func(context.Context) (catalog.Viewer, error)
+	id           string // request id
+	method       string
+	path         string
+	pathValues   []string // values of the {parts} of the route's path
+	rc           *fasthttp.RequestCtx
+	door         door // the listener
+	viewer       catalog.Viewer
+	received     []byte // the request body
+	lease        *lease // memory of the server that the body and the answer use
+	wantsMeaning bool   // the answer also says what the query may mean
+	feedOf       string // id of the watch, if the handler has read a feed; for the audit
+	query        string // the query, if the handler has read it from the body; for the audit
+	// reauthenticate returns the viewer again, during a long answer. It is nil if the call was not
+	// authenticated.
+	reauthenticate func(context.Context) (catalog.Viewer, error)
 
 	// The answer. A handler sets body or stream.
 	status int
-	mime   string
+	mime   string // the content type
 	header [][2]string
 	body   []byte
-	pooled *[]byte // the pooled buffer of body, given back after writing
+	pooled *[]byte // the buffer of body, if it belongs to the pool; write returns it
 	stream func(w *bufio.Writer) error
 }
 
@@ -54,15 +53,16 @@ const (
 	headerKey = "X-Sourcebot-Api-Key"
 )
 
-// requestHeader returns a copy of a header.
+// requestHeader returns a copy of a request header; "" if it is missing.
 func (c *call) requestHeader(name string) string {
 	return string(c.rc.Request.Header.Peek(name))
 }
 
-// requestBody returns the body. Nothing changes it anymore.
-func (c *call) requestBody() []byte { return c.sent }
+// requestBody returns the request body, once it is received. Nobody may change it.
+func (c *call) requestBody() []byte { return c.received }
 
-// arg returns a copy of a query parameter; the first one if it is repeated.
+// arg returns a copy of a query parameter, and whether there is one. A repeated parameter counts
+// with its first value.
 func (c *call) arg(name string) (string, bool) {
 	args := c.rc.QueryArgs()
 	if !args.Has(name) {
@@ -71,7 +71,7 @@ func (c *call) arg(name string) (string, bool) {
 	return string(args.Peek(name)), true
 }
 
-// standing classifies the client. An invalid credential counts as none.
+// standing returns how far the client is identified. An invalid credential counts as none.
 func (c *call) standing() standing {
 	switch {
 	case c.door == doorSocket:
@@ -97,9 +97,9 @@ func (c *call) client(trusted func(netip.Addr) bool) string {
 	return c.rc.RemoteAddr().String()
 }
 
-// address returns the client's address. If the connection comes from a trusted proxy, it reads
-// X-Forwarded-For from the end, up to the first address that is not trusted. Anybody may have
-// written what comes before.
+// address returns the client's address. If the connection comes from a trusted proxy, that is the
+// last address in X-Forwarded-For that is no trusted proxy. Anybody may have written the addresses
+// before it.
 func (c *call) address(trusted func(netip.Addr) bool) netip.Addr {
 	// Only a trusted proxy may name another address.
 	addr := origin.Of(c.rc.RemoteAddr())
@@ -107,9 +107,9 @@ func (c *call) address(trusted func(netip.Addr) bool) netip.Addr {
 		return addr
 	}
 
-	said := strings.Split(strings.Join(c.requestHeaders("X-Forwarded-For"), ","), ",")
-	for _, text := range slices.Backward(said) {
-		// A port, a name or garbage: use the last valid address.
+	hops := strings.Split(strings.Join(c.requestHeaders("X-Forwarded-For"), ","), ",")
+	for _, text := range slices.Backward(hops) {
+		// If a hop is no address, nobody knows what comes before it: use the hop after it.
 		hop, err := netip.ParseAddr(strings.TrimSpace(text))
 		if err != nil {
 			return addr
@@ -135,7 +135,7 @@ func (c *call) setHeader(name, value string) {
 	c.header = append(c.header, [2]string{name, value})
 }
 
-// json answers with the encoding of v.
+// json makes v, encoded as JSON, the body of the answer.
 func (c *call) json(v any, how ...json.Options) error {
 	body, err := reply.Encode(v, how...)
 	if err != nil {
@@ -145,7 +145,8 @@ func (c *call) json(v any, how ...json.Options) error {
 	return nil
 }
 
-// answer answers with the encoding of v, or fails with err.
+// answer makes v, encoded as JSON, the body of the answer, unless err is not nil: then it returns
+// err.
 func (c *call) answer(v any, err error) error {
 	if err != nil {
 		return err
@@ -153,24 +154,24 @@ func (c *call) answer(v any, err error) error {
 	return c.json(v)
 }
 
-// paged describes a page for the headers of a list.
+// paged describes one page of a list, for the answer's headers.
 type paged struct {
-	page, per, shown, total int
-	atLeast                 bool // there are at least total
+	page, perPage, shown, total int
+	atLeast                     bool // total is a minimum: there may be more
 }
 
-// page sets the headers of a paged list: the total count, and RFC 8288 links to other pages if
-// there are any. With atLeast there is no link to a last page, and a full page has a next one.
-func (c *call) page(base string, p paged) {
+// setPageHeaders sets the headers of a paged list: the total count, and RFC 8288 links to other
+// pages if there are any. With atLeast there is no link to the last page, and a full page has a
+// next one.
+func (c *call) setPageHeaders(base string, p paged) {
 	c.setHeader("X-Total-Count", strconv.Itoa(p.total))
 
-	// Round up: the last page may be short.
-	last := (p.total + p.per - 1) / p.per
-
-	// If the count is not final, only this page and the next are known.
+	// Round up, because the last page may be short.
+	last := (p.total + p.perPage - 1) / p.perPage
+	// If the total is a minimum, only this page and the next one are known.
 	if p.atLeast {
 		c.setHeader("X-Total-Count-At-Least", "true")
-		if last = p.page; p.shown == p.per {
+		if last = p.page; p.shown == p.perPage {
 			last++
 		}
 	}
@@ -184,7 +185,7 @@ func (c *call) page(base string, p paged) {
 	c.rc.QueryArgs().CopyTo(&args)
 	link := func(n int, rel string) string {
 		args.SetUint("page", n)
-		args.SetUint("perPage", p.per)
+		args.SetUint("perPage", p.perPage)
 		return "<" + base + c.path + "?" + args.String() + ">; rel=\"" + rel + "\""
 	}
 
@@ -209,10 +210,10 @@ func formatTime(t time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// buffers is a pool of memory for answers.
+// buffers is a pool of buffers for answers.
 type buffers struct{ pool sync.Pool }
 
-// get returns an empty slice, reused if possible.
+// get returns an empty buffer, from the pool if it has one.
 func (b *buffers) get() *[]byte {
 	if p, ok := b.pool.Get().(*[]byte); ok {
 		return p

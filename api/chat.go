@@ -20,7 +20,7 @@ type chatRoutes struct {
 	base  func() string
 }
 
-func (a *chatRoutes) rows() []route {
+func (a *chatRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/models", accessRead, quickTimeout, viewerAnswer(a.chats.Models)),
 		newRoute("POST", "/api/models/check", accessOwner, toolTimeout, ownerAnswer(a.chats.CheckModels)),
@@ -37,7 +37,8 @@ func (a *chatRoutes) rows() []route {
 	}
 }
 
-// readQuestion parses a question. A question in a thread has the thread's visibility.
+// readQuestion parses the question in a request body. thread is the thread that it continues; "" for
+// a new one.
 func readQuestion(c *call, thread string) (nodeask.Question, error) {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
@@ -46,7 +47,7 @@ func readQuestion(c *call, thread string) (nodeask.Question, error) {
 
 	q := nodeask.Question{Query: f.required("query"), Thread: thread}
 
-	// Missing repos means the thread's, or all that the asker may see.
+	// Without repos the question is about the thread's repositories, or all that the asker may see.
 	if _, ok := f.member("repos"); ok {
 		q.Repos = f.texts("repos")
 	}
@@ -57,7 +58,8 @@ func readQuestion(c *call, thread string) (nodeask.Question, error) {
 		}
 	}
 
-	// The visibility of a thread applies to its earlier questions too, so it is not read here.
+	// Only a new thread takes the visibility from the request: a later question must not publish the
+	// earlier ones.
 	if thread == "" {
 		if public := readVisibility(f); public != nil {
 			q.Public, q.Private = *public, !*public
@@ -72,7 +74,7 @@ const (
 	visiblePrivate = "PRIVATE" // only the asker may read
 )
 
-// readVisibility returns whether the thread shall be public; nil if the request does not say.
+// readVisibility returns whether a request makes a thread public; nil if it does not say.
 func readVisibility(f *fields) *bool {
 	if _, ok := f.member("visibility"); !ok {
 		return nil
@@ -97,7 +99,7 @@ func (a *chatRoutes) begin(ctx context.Context, c *call) error { return a.answer
 
 // message handles POST /api/chat/{id}/messages: it adds a question to a thread.
 func (a *chatRoutes) message(ctx context.Context, c *call) error {
-	return a.answer(ctx, c, c.wild[0])
+	return a.answer(ctx, c, c.pathValues[0])
 }
 
 // beginTurn starts to answer the question of a request; thread "" starts a new thread.
@@ -110,7 +112,8 @@ func (a *chatRoutes) beginTurn(ctx context.Context, c *call, thread string) (*no
 	return a.chats.Ask(ctx, c.viewer, q)
 }
 
-// answer starts to answer a question, and returns where the answer will be.
+// answer starts to answer a question, and answers the request with the addresses of the thread and
+// of its events.
 func (a *chatRoutes) answer(ctx context.Context, c *call, thread string) error {
 	t, err := a.beginTurn(ctx, c, thread)
 	if err != nil {
@@ -126,18 +129,20 @@ func (a *chatRoutes) answer(ctx context.Context, c *call, thread string) error {
 	}{t.ID, a.chatURL(t.ID), fmt.Sprintf("%s/api/chat/%s/events?after=%d", a.base(), t.ID, t.After), t.After})
 }
 
-// chatURL returns the page of a thread.
+// chatURL returns the address of a thread's page.
 func (a *chatRoutes) chatURL(id string) string { return a.base() + "/chat/" + id }
 
-// blocking handles POST /api/chat/blocking: it waits for the answer.
+// blocking handles POST /api/chat/blocking: it asks a question in a new thread and waits for the
+// answer.
 func (a *chatRoutes) blocking(ctx context.Context, c *call) error {
 	started, err := a.beginTurn(ctx, c, "")
 	if err != nil {
 		return err
 	}
 
-	// Wait for the last event; then the thread has the answer.
-	if err := a.chats.WatchChat(ctx, c.viewer, started.ID, 0, func(nodeask.Event) error { return nil }); err != nil {
+	// Wait for the last event. Then the thread has the answer.
+	ignore := func(nodeask.Event) error { return nil }
+	if err := a.chats.WatchChat(ctx, c.viewer, started.ID, 0, ignore); err != nil {
 		return err
 	}
 	chat, err := a.chats.Chat(ctx, c.viewer, started.ID)
@@ -241,9 +246,9 @@ func (a *chatRoutes) turnOf(r *nodeask.Report) turnJSON {
 	return out
 }
 
-// get handles GET /api/chat/{id}.
+// get handles GET /api/chat/{id}: a thread with its turns.
 func (a *chatRoutes) get(ctx context.Context, c *call) error {
-	t, err := a.chats.Chat(ctx, c.viewer, c.wild[0])
+	t, err := a.chats.Chat(ctx, c.viewer, c.pathValues[0])
 	if err != nil {
 		return err
 	}
@@ -264,7 +269,7 @@ func (a *chatRoutes) list(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// An empty list, never null: clients loop over it.
+	// Make the list even if it is empty: clients expect [], not null.
 	chats := make([]chatJSON, len(list))
 	for i := range list {
 		chats[i] = a.chatOf(&list[i])
@@ -275,9 +280,9 @@ func (a *chatRoutes) list(ctx context.Context, c *call) error {
 	}{chats, total}, reply.Precise)
 }
 
-// change handles PATCH /api/chat/{id}.
+// change handles PATCH /api/chat/{id}: a new name, a new visibility, or both. What the body lacks
+// stays unchanged.
 func (a *chatRoutes) change(ctx context.Context, c *call) error {
-	// Members that are missing keep their values.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -288,23 +293,23 @@ func (a *chatRoutes) change(ctx context.Context, c *call) error {
 		return err
 	}
 
-	if err := a.chats.ChangeChat(ctx, c.viewer, c.wild[0], name, public); err != nil {
+	if err := a.chats.ChangeChat(ctx, c.viewer, c.pathValues[0], name, public); err != nil {
 		return err
 	}
-	return c.json(map[string]string{"id": c.wild[0]})
+	return c.json(map[string]string{"id": c.pathValues[0]})
 }
 
 // remove handles DELETE /api/chat/{id}.
 func (a *chatRoutes) remove(ctx context.Context, c *call) error {
-	if err := a.chats.DeleteChat(ctx, c.viewer, c.wild[0]); err != nil {
+	if err := a.chats.DeleteChat(ctx, c.viewer, c.pathValues[0]); err != nil {
 		return err
 	}
-	return c.json(map[string]string{"id": c.wild[0]})
+	return c.json(map[string]string{"id": c.pathValues[0]})
 }
 
-// fork handles POST /api/chat/{id}/fork.
+// fork handles POST /api/chat/{id}/fork: it copies a thread for the caller.
 func (a *chatRoutes) fork(ctx context.Context, c *call) error {
-	id, err := a.chats.ForkChat(ctx, c.viewer, c.wild[0])
+	id, err := a.chats.ForkChat(ctx, c.viewer, c.pathValues[0])
 	if err != nil {
 		return err
 	}
@@ -313,12 +318,12 @@ func (a *chatRoutes) fork(ctx context.Context, c *call) error {
 	return c.json(map[string]string{"id": id, "url": a.chatURL(id)})
 }
 
-// stop handles POST /api/chat/{id}/stop.
+// stop handles POST /api/chat/{id}/stop: it stops the running answer of a thread.
 func (a *chatRoutes) stop(ctx context.Context, c *call) error {
-	if err := a.chats.StopChat(ctx, c.viewer, c.wild[0]); err != nil {
+	if err := a.chats.StopChat(ctx, c.viewer, c.pathValues[0]); err != nil {
 		return err
 	}
-	return c.json(map[string]string{"id": c.wild[0]})
+	return c.json(map[string]string{"id": c.pathValues[0]})
 }
 
 type chatEventJSON struct {
@@ -330,12 +335,12 @@ type chatEventJSON struct {
 	Cite   *citeJSON `json:"cite,omitzero"`
 }
 
-// events handles GET /api/chat/{id}/events: server-sent events of a thread, from its history and
-// then live, until its last turn has ended. A client that was cut off sends the last number that
-// it has, as after or Last-Event-ID, to any node.
+// events handles GET /api/chat/{id}/events: server-sent events of a thread, first the past ones and
+// then new ones, until its last turn has ended. A client that was cut off continues at any node: it
+// sends the number of its last event as after or Last-Event-ID.
 func (a *chatRoutes) events(ctx context.Context, c *call) error {
-	// Check before the stream begins, so that a refusal has its own status.
-	id, viewer := c.wild[0], c.viewer
+	// Check the permission before the stream begins, so that a refusal has its own status.
+	id, viewer := c.pathValues[0], c.viewer
 	if err := a.chats.Sees(ctx, viewer, id); err != nil {
 		return err
 	}
@@ -350,8 +355,8 @@ func (a *chatRoutes) events(ctx context.Context, c *call) error {
 	c.setHeader("Cache-Control", "no-store")
 	c.setHeader("X-Accel-Buffering", "no")
 	c.stream = func(w *bufio.Writer) error {
-		give := func(e nodeask.Event) error { return a.writeEvent(w, &e) }
-		if err := nodeask.Follow(ctx, a.chats, viewer, id, after, layout.QuietEvents, give, layout.KeepAlive(w)); err != nil {
+		write := func(e nodeask.Event) error { return a.writeEvent(w, &e) }
+		if err := nodeask.Follow(ctx, a.chats, viewer, id, after, layout.QuietEvents, write, layout.KeepAlive(w)); err != nil {
 			return err
 		}
 		return w.Flush()
@@ -366,7 +371,7 @@ func (a *chatRoutes) writeEvent(w *bufio.Writer, e *nodeask.Event) error {
 		out.Cite = &k
 	}
 
-	// JSON has no line breaks, so one data line is one event.
+	// The JSON has no line breaks, so it fits on the data line of one event.
 	b, err := json.Marshal(out)
 	if err != nil {
 		return err
@@ -377,7 +382,7 @@ func (a *chatRoutes) writeEvent(w *bufio.Writer, e *nodeask.Event) error {
 	return w.Flush()
 }
 
-// lastEventOf returns the number of the last event that a client has.
+// lastEventOf returns the number of the last event that the client has; 0 if it has none.
 func lastEventOf(c *call) (int, error) {
 	text, ok := c.arg("after")
 	if !ok {

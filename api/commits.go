@@ -14,15 +14,16 @@ const (
 	bestFirst   = "best"
 )
 
-// commitsRequest decodes the body of a search of commits, which returns at most so many.
-func commitsRequest(c *call, most int) (search.Request, error) {
+// commitsRequest decodes the body of a search of commits, which may ask for up to maxCommits. It
+// stores the query in c for the audit.
+func commitsRequest(c *call, maxCommits int) (search.Request, error) {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return search.Request{}, err
 	}
 	req := search.Request{
 		Query:         f.required("query"),
-		Matches:       f.integer("matches", 1, most),
+		Matches:       f.integer("matches", 1, maxCommits),
 		Regexp:        f.flag("isRegexEnabled"),
 		CaseSensitive: f.flag("isCaseSensitivityEnabled"),
 		Facets:        f.flag("facets"),
@@ -33,11 +34,11 @@ func commitsRequest(c *call, most int) (search.Request, error) {
 	if req.Best = order == bestFirst; !req.Best && order != newestFirst && order != "" {
 		f.wrong("order", "newest or best")
 	}
-	c.sought = req.Query
+	c.query = req.Query
 	return req, f.err()
 }
 
-// commitsReach says of an answer whether it is all there is.
+// commitsReach says whether all commits were searched, and if not, what was left out.
 type commitsReach struct {
 	Exhaustive bool           `json:"isSearchExhaustive"`
 	Gaps       []coverage.Gap `json:"notSearched,omitempty"`
@@ -69,8 +70,8 @@ func (a *searchRoutes) streamCommits(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	viewer, held := c.viewer, c.lease
-	return a.streamed(ctx, c, "/api/stream_search_commits", func(ctx context.Context, events chan<- event) error {
+	viewer, lease := c.viewer, c.lease
+	return a.streamEvents(ctx, c, "/api/stream_search_commits", func(ctx context.Context, events chan<- event) error {
 		found, err := a.searcher.StreamCommits(ctx, viewer, req, func(part []search.FoundCommit) error {
 			text, err := reply.Encode(struct {
 				Type    string               `json:"type"`
@@ -79,8 +80,8 @@ func (a *searchRoutes) streamCommits(ctx context.Context, c *call) error {
 			if err != nil {
 				return err
 			}
-			// The encoded part is in memory while the previous one is written.
-			if f := held.resize(4 * int64(len(text))); f != nil {
+			// In memory are a part, its JSON, and the previous part, which is still being written.
+			if f := lease.resize(4 * int64(len(text))); f != nil {
 				return f
 			}
 			return sendEvent(ctx, events, text)
@@ -91,7 +92,7 @@ func (a *searchRoutes) streamCommits(ctx context.Context, c *call) error {
 		text, err := reply.Encode(struct {
 			Type string `json:"type"`
 			*search.CommitsResponse
-			Commits []search.FoundCommit `json:"commits,omitempty"` // none: the parts had them
+			Commits []search.FoundCommit `json:"commits,omitempty"` // hides the embedded field: the parts had the commits
 			commitsReach
 		}{Type: "final", CommitsResponse: found, commitsReach: reachOf(found)})
 		if err != nil {

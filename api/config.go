@@ -9,10 +9,10 @@ import (
 	"github.com/shoalsearch/shoal/node/configure"
 )
 
-// configRoutes handles the configuration.
+// configRoutes handles the configuration and the search contexts.
 type configRoutes struct{ config settings.Config }
 
-func (a *configRoutes) rows() []route {
+func (a *configRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/config", accessOwner, quickTimeout, ownerAnswer(a.config.Configuration)).withMaxBody(config.MaxSize),
 		newRoute("POST", "/api/config", accessOwner, adminTimeout, ownerHandler(a.apply)).withMaxBody(config.MaxSize),
@@ -22,7 +22,7 @@ func (a *configRoutes) rows() []route {
 
 // apply handles POST /api/config: the body becomes the configuration of the cluster.
 func (a *configRoutes) apply(ctx context.Context, c *call, by account.Owner) error {
-	// The body is the file itself, so that its text needs no JSON escapes.
+	// The body is the configuration file itself, not JSON that contains it.
 	p := c.params()
 	req := configure.ApplyConfigRequest{Text: c.requestBody(), Accept: p.flag("accept", false)}
 	if err := p.err(); err != nil {

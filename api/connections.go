@@ -14,7 +14,7 @@ type connectionRoutes struct {
 	browse  browse.Reader
 }
 
-func (a *connectionRoutes) rows() []route {
+func (a *connectionRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/connections", accessRead, quickTimeout, a.list),
 		newRoute("GET", "/api/connections/{connection}", accessOwner, quickTimeout, ownerAction(a.operate.Connection)),
@@ -23,8 +23,8 @@ func (a *connectionRoutes) rows() []route {
 	}
 }
 
-// list handles GET /api/connections. Owners see the state of all connections. Others see the
-// names of connections that list a repository which they may see.
+// list handles GET /api/connections. Owners see the state of all connections. Other viewers see the
+// names of the connections that list a repository which they may see.
 func (a *connectionRoutes) list(ctx context.Context, c *call) error {
 	by, err := account.AsOwner(c.viewer)
 	if err != nil {

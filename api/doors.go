@@ -15,18 +15,18 @@ type doors struct {
 	certificate            certificate // of api and metrics; nil for plain HTTP
 }
 
-// openDoors opens the listeners of opt. On an error it closes those that are open.
+// openDoors opens the listeners of opt and reads its certificate. On an error it closes the
+// listeners that it has opened.
 func openDoors(opt *Options) (d doors, err error) {
-	// A node with only some of its listeners would look healthy to some clients.
+	// Do not serve with only some listeners: the node would look healthy to their clients.
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())
 		}
 	}()
 
-	// An unreadable certificate stops the start, because plain HTTP would send keys in clear
-	// text.
-	if d.certificate, err = certificateOf(opt); err != nil {
+	// Do not start without the certificate: plain HTTP would send keys in clear text.
+	if d.certificate, err = openCertificate(opt); err != nil {
 		return d, err
 	}
 	if d.api, err = net.Listen("tcp", opt.Listen); err != nil {
@@ -39,7 +39,7 @@ func openDoors(opt *Options) (d doors, err error) {
 		}
 	}
 
-	// The operator's way in while the cluster has no key.
+	// By this socket the operator makes the cluster's first key.
 	if opt.DataDir != "" {
 		d.operator, err = auth.ListenSocket(opt.DataDir)
 	}
@@ -56,15 +56,15 @@ func (d *doors) close() error {
 	return errors.Join(errs...)
 }
 
-// open serves all listeners. The channel gets the error of each that breaks.
-func (s *Server) open() <-chan error {
-	// Buffered, so that no goroutine blocks after the receiver is gone.
+// startServing serves each listener in a goroutine. The channel gets the error that ends a listener.
+func (s *Server) startServing() <-chan error {
+	// One place for each listener, so that no goroutine blocks after the receiver has gone.
 	failed := make(chan error, 3)
 	serve := func(ln net.Listener, by door) {
 		if ln == nil {
 			return
 		}
-		// The gate is below TLS, so that connections count before their expensive handshake.
+		// The gate is below TLS, so that it counts connections before their expensive handshake.
 		ln = &gate{ln, by, s.crowd}
 		if c := s.doors.certificate; c != nil && by != doorSocket {
 			ln = tls.NewListener(ln, c.config())
@@ -78,20 +78,21 @@ func (s *Server) open() <-chan error {
 }
 
 // checkHost refuses requests to the wrong listener, for a host name that this node does not
-// know, or from pages of other sites. shared routes answer pages of other sites too.
-func (s *Server) checkHost(c *call, shared bool) *failure {
-	health := c.path == "/livez" || c.path == "/readyz" || c.path == "/api/health"
+// know, or from pages of other sites, unless allowCrossSite is set. It accepts all requests by the
+// socket, and requests for health by any host name.
+func (s *Server) checkHost(c *call, allowCrossSite bool) *failure {
+	isHealth := c.path == "/livez" || c.path == "/readyz" || c.path == "/api/health"
 	switch {
 	case c.door == doorSocket:
 		return nil // browsers cannot reach the socket
-	case c.door == doorMetrics && c.path != "/metrics" && !health:
+	case c.door == doorMetrics && c.path != "/metrics" && !isHealth:
 		return &failure{Status: 404, Code: codeNotFound, Message: "At this address there are /metrics, /livez and /readyz only."}
-	case c.door == doorMetrics || health:
+	case c.door == doorMetrics || isHealth:
 		return nil // load balancers and Prometheus use any name
 	}
 
 	host, origin := string(c.rc.Host()), c.requestHeader("Origin")
-	if shared && host != "" {
+	if allowCrossSite && host != "" {
 		origin = ""
 	}
 	if !s.hosts.allowsHost(host, origin) {
@@ -100,10 +101,10 @@ func (s *Server) checkHost(c *call, shared bool) *failure {
 	if !s.hosts.sameSite(host, origin) {
 		return &failure{Status: 403, Code: codeForbidden, Message: "Requests of pages of other sites are not answered."}
 	}
-	// Browsers mark requests that another site's page caused, even those without an Origin.
-	// Following a link is allowed.
-	navigates := c.requestHeader("Sec-Fetch-Mode") == "navigate" && c.requestHeader("Sec-Fetch-Dest") == "document"
-	if c.requestHeader("Sec-Fetch-Site") == "cross-site" && !navigates && !shared {
+	// By Sec-Fetch-Site browsers mark requests that another site's page caused, also those without
+	// an Origin. Following a link is allowed.
+	isNavigation := c.requestHeader("Sec-Fetch-Mode") == "navigate" && c.requestHeader("Sec-Fetch-Dest") == "document"
+	if c.requestHeader("Sec-Fetch-Site") == "cross-site" && !isNavigation && !allowCrossSite {
 		return &failure{Status: 403, Code: codeForbidden, Message: "Requests of pages of other sites are not answered."}
 	}
 	return nil

@@ -257,12 +257,12 @@ func TestTLS_usesARenewedCertificateWithoutARestart(t *testing.T) {
 	if err := os.WriteFile(cert, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.doors.certificate.(*filed).renew()
+	s.doors.certificate.(*fileCertificate).reload()
 	if got := serial(); got != 1 {
 		t.Errorf("with half a renewal: certificate %d", got)
 	}
 	certify(t, cert, key, 2)
-	s.doors.certificate.(*filed).renew()
+	s.doors.certificate.(*fileCertificate).reload()
 	if got := serial(); got != 2 {
 		t.Errorf("renewed: certificate %d", got)
 	}
@@ -295,7 +295,7 @@ func TestCertificate_warnsOwnersBeforeItExpires(t *testing.T) {
 	} {
 		end := now.Add(c.left)
 		pair := &tls.Certificate{Leaf: &x509.Certificate{NotBefore: end.Add(-c.lasts), NotAfter: end}}
-		s := certified{&fake{}, &filed{cert: "cert.pem", pair: pair}, func() time.Time { return now }}
+		s := certified{&fake{}, &fileCertificate{cert: "cert.pem", pair: pair}, func() time.Time { return now }}
 		before, err := s.state.Status(t.Context(), catalog.Operator())
 		if err != nil {
 			t.Fatal(err)
@@ -325,7 +325,7 @@ func TestCertificate_isReloadedOnATimer(t *testing.T) {
 	certify(t, cert, key, 1)
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		c, err := openCertificate(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
+		c, err := openFiles(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,44 +17,44 @@ import (
 // embedName is the route of files embedded in pages of other sites.
 const embedName = "/embed/*"
 
-// mostAncestors limits the sites, since every answer repeats them in a header.
-const mostAncestors = 50
+// maxAncestors limits the sites that may embed files, because every answer lists them in a header.
+const maxAncestors = 50
 
-// originHost matches a host in a policy, with or without a port.
+// originHost matches the host of an origin, with or without a port.
 var originHost = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`)
 
 // ParseAncestors parses the sites that may embed files: origins such as https://wiki.example.com,
-// and 'self', separated by commas or spaces. An empty list allows none.
+// and 'self', separated by commas or white space. It drops repeated ones.
 func ParseAncestors(text string) ([]string, error) {
 	var all []string
-	for one := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' }) {
-		if one = strings.ToLower(one); one != "'self'" && !isOrigin(one) {
-			return nil, fmt.Errorf("%q: want the origin of a site, as https://wiki.example.com, without a path and without *, or 'self' in its quotes for pages of this site", one)
+	for site := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' }) {
+		if site = strings.ToLower(site); site != "'self'" && !isOrigin(site) {
+			return nil, fmt.Errorf("%q: want the origin of a site, as https://wiki.example.com, without a path and without *, or 'self' in its quotes for pages of this site", site)
 		}
-		if !slices.Contains(all, one) {
-			all = append(all, one)
+		if !slices.Contains(all, site) {
+			all = append(all, site)
 		}
 	}
-	if len(all) > mostAncestors {
-		return nil, fmt.Errorf("%d sites: want at most %d", len(all), mostAncestors)
+	if len(all) > maxAncestors {
+		return nil, fmt.Errorf("%d sites: want at most %d", len(all), maxAncestors)
 	}
 	return all, nil
 }
 
-// isOrigin reports whether a text is just a scheme with a host. A policy could read anything else
-// as another rule, or as several sites.
+// isOrigin reports whether a text is exactly a scheme and a host. Browsers could read anything else
+// in a Content-Security-Policy as another rule, or as several sites.
 func isOrigin(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && text == u.Scheme+"://"+u.Host && originHost.MatchString(u.Host)
 }
 
-// frameHeaders returns the headers of embedded files: ancestors may embed them, and nothing in them
-// runs.
+// frameHeaders returns the headers of embedded files. They let the ancestors embed the files, and
+// let no script run.
 func frameHeaders(ancestors []string) [][2]string {
 	return [][2]string{
 		{"Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors " + strings.Join(ancestors, " ")},
 
-		// A page that isolates itself embeds only answers that allow it.
+		// A page that isolates itself embeds only answers that have these headers.
 		{"Cross-Origin-Resource-Policy", "cross-origin"},
 		{"Cross-Origin-Embedder-Policy", "require-corp"},
 		{"Cross-Origin-Opener-Policy", "unsafe-none"},
@@ -82,7 +82,7 @@ func (r *renderer) embedHandler(draw layout.Handler) handler {
 func (c *call) answerFrame(v *layout.Visit, framing [][2]string) {
 	c.status, c.mime, c.body = v.Status, v.Mime, v.Body
 	c.header = append(append(c.header, v.Header...), framing...)
-	c.pack()
+	c.compress()
 }
 
 // failFrame draws a failure in place of the embedded file. It offers no sign-in: the embedding
@@ -98,9 +98,9 @@ func (r *renderer) failFrame(c *call, f *failure) {
 	c.answerFrame(v, r.framing)
 }
 
-// guest treats the caller as anonymous, whatever cookie or key the request carries: the visitor
-// of another site did not choose to use it.
-func (s *Server) guest(c *call) error {
+// makeAnonymous makes the caller anonymous, whatever cookie or key the request has: the reader of
+// another site's page did not choose to send it. It fails if anonymous access is off.
+func (s *Server) makeAnonymous(c *call) error {
 	if !s.anonymous() {
 		return nodecall.Fail(nodecall.ErrUnauthenticated, "Embedding needs anonymous access, which is off on this site.")
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// This encoder serves frequent and large answers. It appends to one slice, knows its types, and
-// allocates nothing else. Other answers use encoding/json.
+// The functions of this file encode frequent and large answers: they append to one slice and
+// allocate nothing else. Other answers use encoding/json.
 //
-// Its output is always valid UTF-8: each invalid byte of a file becomes U+FFFD.
+// Their output is always valid UTF-8: each invalid byte of a file becomes U+FFFD.
 
-// plain reports for each byte whether a JSON string contains it unescaped.
-var plain = func() (t [256]bool) {
+// needsNoEscape reports for each byte whether a JSON string contains it unescaped.
+var needsNoEscape = func() (t [256]bool) {
 	for c := 0x20; c < utf8.RuneSelf; c++ {
 		t[c] = c != '"' && c != '\\'
 	}
@@ -24,12 +24,12 @@ const hexDigits = "0123456789abcdef"
 
 // appendText appends s as a JSON string.
 func appendText[T string | []byte](dst []byte, s T) []byte {
-	// Bytes from start to i need no escape; copy them before the next one that does.
+	// The bytes from start to i need no escape. Copy them together, when one that needs it comes.
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
-		if plain[c] {
+		if needsNoEscape[c] {
 			i++
 			continue
 		}
@@ -42,7 +42,7 @@ func appendText[T string | []byte](dst []byte, s T) []byte {
 			continue
 		}
 
-		// Replace a byte that begins no character.
+		// Replace a byte that is no part of a valid character.
 		r, n := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
 		if r == utf8.RuneError && n == 1 {
 			dst = append(dst, s[start:i]...)
@@ -71,7 +71,8 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// appendTextField appends a member. name must need no escape and include the comma: `,"name":`.
+// appendTextField appends a string member of an object. name is its JSON with all punctuation
+// before the value: `,"name":`. So it is for all appenders with a name.
 func appendTextField[T string | []byte](dst []byte, name string, s T) []byte {
 	return appendText(append(dst, name...), s)
 }

@@ -17,33 +17,33 @@ func appendSearch(dst []byte, r *search.Response) []byte {
 	dst = appendRepositories(append(dst, `,"repositoryInfo":`...), r.Repositories)
 	dst = appendFacets(appendReach(dst, r), r.Facets)
 
-	// There is no next without further results.
+	// The last page has no next.
 	if r.Next != "" {
 		dst = appendTextField(dst, `,"next":`, r.Next)
 	}
 	return append(dst, '}')
 }
 
-// reach has the members that say what an answer covers, and which nodes and repositories it comes
-// from.
+// reach has the members that say whether an answer is complete, which nodes it comes from, and what
+// could improve the query.
 type reach struct {
-	covering
+	completeness
 	Cluster *search.ClusterInfo `json:"cluster"`
 	Past    []search.PastRepo   `json:"past,omitempty"` // repositories read from git at a commit without an index
 	Hints   []string            `json:"hints,omitempty"`
 }
 
-// covering says whether an answer is complete, and if not, what was not searched.
-type covering struct {
+// completeness says whether an answer is complete, and if not, what was not searched.
+type completeness struct {
 	Exhaustive  bool           `json:"isSearchExhaustive"`
 	NotSearched []coverage.Gap `json:"notSearched,omitempty"`
 }
 
-func coveringOf(c coverage.Coverage) covering { return covering{c.Exhaustive(), c.Gaps()} }
+func completenessOf(c coverage.Coverage) completeness { return completeness{c.Exhaustive(), c.Gaps()} }
 
-// appendReach appends the members of reach.
+// appendReach appends the members of reach to the current object.
 func appendReach(dst []byte, r *search.Response) []byte {
-	return appendMembers(dst, &reach{coveringOf(r.Coverage), &r.Cluster, r.Past, r.Hints})
+	return appendMembers(dst, &reach{completenessOf(r.Coverage), &r.Cluster, r.Past, r.Hints})
 }
 
 // appendValue appends the JSON of a small value.
@@ -52,7 +52,8 @@ func appendValue(dst []byte, v any) []byte {
 	return append(dst, text...)
 }
 
-// appendMembers appends the members of v, which has at least one, to the current object.
+// appendMembers appends the members of v to the current object, which has members already. v must
+// have at least one.
 func appendMembers(dst []byte, v any) []byte {
 	at := len(dst)
 	dst = appendValue(dst, v)
@@ -60,14 +61,15 @@ func appendMembers(dst []byte, v any) []byte {
 	return dst[:len(dst)-1]
 }
 
-// meaning is what a query may mean: targets it names, and the lines that have most of its words.
+// meaning is what a query may mean: targets that it names, and a search for lines with most of its
+// words; nil without one.
 type meaning struct {
 	goTo    []suggest.Target
 	nearest *suggest.Nearest
 }
 
-// appendMeant adds the meaning to the object at the end of dst; nil adds nothing.
-func appendMeant(dst []byte, m *meaning) []byte {
+// appendMeaning adds the meaning to the closed object at the end of dst; nil adds nothing.
+func appendMeaning(dst []byte, m *meaning) []byte {
 	if m == nil {
 		return dst
 	}
@@ -114,9 +116,9 @@ func appendFacet(dst []byte, name string, values []search.FacetValue, exact bool
 	return dst
 }
 
-// encodedSize estimates the bytes of the files' JSON, which are about the bytes that they use in
-// memory.
+// encodedSize estimates the bytes of the files' JSON. In memory the files use about as many.
 func encodedSize(files []search.File) int64 {
+	// Bytes besides names and content; a content grows by an eighth from its escapes.
 	const perFile, perChunk, perRange, perSymbol = 256, 128, 128, 64
 	n := 512
 	for i := range files {
@@ -170,7 +172,7 @@ func appendFile(dst []byte, f *search.File) []byte {
 		dst = appendTextField(dst, `,"encoding":`, f.Encoding)
 	}
 
-	// Always a list: it is empty for a file found by its name.
+	// A file that only matches by its name has an empty list.
 	dst = append(dst, `,"chunks":[`...)
 	for i := range f.Chunks {
 		if i > 0 {
@@ -181,7 +183,7 @@ func appendFile(dst []byte, f *search.File) []byte {
 
 	dst = appendTexts(dst, `],"branches":`, f.Branches)
 
-	// Only if the request asked for whole files; an empty file has "".
+	// Content is nil unless the request asked for whole files. An empty file has "".
 	if f.Content != nil {
 		dst = appendTextField(dst, `,"content":`, f.Content)
 	}
@@ -193,13 +195,13 @@ func appendChunk(dst []byte, c *shard.Chunk) []byte {
 	dst = appendRanges(dst, `,"matchRanges":`, c.Ranges)
 	dst = appendPosition(append(dst, `,"contentStart":`...), c.Start)
 
-	// Only if the lines are cut.
+	// Before and After are the bytes left out of long lines.
 	if c.Before > 0 || c.After > 0 {
 		dst = appendUint(dst, `,"cut":{"before":`, c.Before)
 		dst = append(appendUint(dst, `,"after":`, c.After), '}')
 	}
 
-	// Leave out ranges without a symbol.
+	// Ranges outside of symbols have an empty symbol. Leave those out.
 	dst = append(dst, `,"symbols":[`...)
 	first := true
 	for i := range c.Symbols {
@@ -240,7 +242,7 @@ func appendRepositories(dst []byte, repos []browse.RepoInfo) []byte {
 		dst = appendTextField(dst, `,"name":`, r.Name)
 		dst = appendTextField(dst, `,"displayName":`, r.DisplayName)
 
-		// A repository without a host, such as a directory, has no page there.
+		// A local repository has no page at a code host.
 		if r.ExternalWebURL != "" {
 			dst = appendTextField(dst, `,"webUrl":`, r.ExternalWebURL)
 		}
@@ -260,8 +262,8 @@ func appendSymbols(dst []byte, r *symbols.SymbolResponse) []byte {
 		dst = appendSymbolFile(dst, &r.Files[i])
 	}
 	dst = appendRepositories(append(dst, `],"repositoryInfo":`...), r.Repositories)
-	covers := coveringOf(r.Coverage)
-	return append(appendMembers(dst, &covers), '}')
+	complete := completenessOf(r.Coverage)
+	return append(appendMembers(dst, &complete), '}')
 }
 
 func appendSymbolFile(dst []byte, f *symbols.SymbolFile) []byte {
@@ -281,7 +283,7 @@ func appendSymbolFile(dst []byte, f *symbols.SymbolFile) []byte {
 		dst = appendTextField(dst, `{"lineContent":`, m.Line)
 		dst = appendRange(append(dst, `,"range":`...), m.Range)
 
-		// References have no kind, because they are found by text.
+		// References are found by text, so their kind is unknown.
 		if m.Kind != "" {
 			dst = appendTextField(dst, `,"kind":`, m.Kind)
 		}
@@ -290,7 +292,7 @@ func appendSymbolFile(dst []byte, f *symbols.SymbolFile) []byte {
 			dst = append(appendTextField(dst, `,"kind":`, m.ParentKind), '}')
 		}
 
-		// Only if the request asked for it.
+		// Signature is empty unless the request asked for it.
 		if m.Signature != "" {
 			dst = appendTextField(dst, `,"signature":`, m.Signature)
 		}

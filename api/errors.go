@@ -47,25 +47,24 @@ const (
 	codeNotReady         = "NOT_READY"
 )
 
-// statusClientGone stands in logs and metrics for a request whose client left. Nobody receives
-// it.
+// statusClientGone is the status, in logs and metrics only, of a request whose client has left.
 const statusClientGone = 499
 
-// failure is an answer other than 2xx: the body that every error has, extra members for mistakes
-// in a query and missing paths, and headers.
+// failure is an answer with an error: the members that every error has, those for a mistake in a
+// query and for a missing path, and headers.
 type failure struct {
 	Status  int    `json:"statusCode"`
 	Code    string `json:"errorCode"`
 	Message string `json:"message"`
-	*inQuery
+	*queryMistake
 	*seenBefore
-	RetryAfter time.Duration `json:"-"`
-	Allow      string        `json:"-"`
+	RetryAfter time.Duration `json:"-"` // 0: do not send the header
+	Allow      string        `json:"-"` // methods; "": do not send the header
 	cause      error         // for the log, never shown
 }
 
-// inQuery is the position of a mistake in a query; nil if there is none.
-type inQuery struct {
+// queryMistake is the position of a mistake in a query, and what could stand there.
+type queryMistake struct {
 	Offset     int      `json:"offset"`
 	Length     int      `json:"length"`
 	Expected   []string `json:"expected"`
@@ -103,15 +102,15 @@ var errPeerGone = errors.New("client closed the connection")
 // errStopping is the cancel cause of requests when the server stops.
 var errStopping = errors.New("server is stopping")
 
-// asFailure converts any error into an answer. An error without a row in call.Kinds is a defect:
-// its text goes to the log only.
+// asFailure converts an error of a call with ctx into an answer. An error without a row in
+// call.Kinds is a defect: its text goes to the log only.
 func asFailure(ctx context.Context, err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
 		return f
 	}
 
-	// If the client left or the server stops, other errors are only consequences.
+	// If the client has left or the server stops, err is only a consequence. Report the cause.
 	if ctx.Err() != nil {
 		switch cause := context.Cause(ctx); {
 		case errors.Is(cause, errPeerGone):
@@ -132,13 +131,13 @@ func stopping(cause error) *failure {
 	return &failure{Status: 503, Code: codeShuttingDown, Message: "This node is stopping; ask another one.", RetryAfter: time.Second, cause: cause}
 }
 
-// fromNode makes the answer for an error of package node.
+// fromNode makes the answer for an error of package node, with the status and code of its kind.
 func fromNode(status int, code string, err error) *failure {
-	// An error without words for people keeps its text in the log.
+	// An error that is no call.Error has no message for people: its text goes to the log only.
 	f := &failure{Status: status, Code: code, cause: err}
 	var e *nodecall.Error
 	if !errors.As(err, &e) {
-		f.Message = sentence(status)
+		f.Message = defaultMessage(status)
 		return f
 	}
 	f.Message, f.RetryAfter = e.Message, e.RetryAfter
@@ -148,10 +147,10 @@ func fromNode(status int, code string, err error) *failure {
 	return f
 }
 
-// queryFailure adds the position of a mistake and what could stand there, as members, and to the
-// message unless it has them.
+// queryFailure adds to f the position of a mistake in a query, and what could stand there: as
+// members, and in the message unless it already begins with the position.
 func queryFailure(f *failure, e *nodecall.Error) *failure {
-	f.inQuery = placeInQuery(e)
+	f.queryMistake = queryMistakeOf(e)
 
 	if strings.HasPrefix(e.Message, fmt.Sprintf("at byte %d:", e.Offset)) {
 		return f
@@ -164,33 +163,33 @@ func queryFailure(f *failure, e *nodecall.Error) *failure {
 	return f
 }
 
-// placeInQuery returns the position of a mistake in a query; nil if unknown.
-func placeInQuery(e *nodecall.Error) *inQuery {
-	// Only an error with Expected has a valid Offset; 0 alone may mean unknown.
+// queryMistakeOf returns the mistake in a query that e reports; nil if its position is unknown.
+func queryMistakeOf(e *nodecall.Error) *queryMistake {
+	// Without Expected the position is unknown, and Offset is 0.
 	if e.Expected == "" {
 		return nil
 	}
 
-	place := &inQuery{Offset: e.Offset, Length: e.Length, Expected: e.Choices, Suggestion: e.Suggestion}
-	if len(place.Expected) == 0 {
-		place.Expected = []string{e.Expected}
+	mistake := &queryMistake{Offset: e.Offset, Length: e.Length, Expected: e.Choices, Suggestion: e.Suggestion}
+	if len(mistake.Expected) == 0 {
+		mistake.Expected = []string{e.Expected}
 	}
-	return place
+	return mistake
 }
 
-// sentence returns the default message for a status.
-func sentence(status int) string {
+// defaultMessage returns the message of an answer whose error has none for people.
+func defaultMessage(status int) string {
 	if status == 504 {
 		return "The deadline passed before there was an answer."
 	}
 	return "The request failed."
 }
 
-// seenBefore tells where a missing path existed last; nil if the request did not ask, or the path
-// exists.
+// seenBefore says where a missing path existed last. Only a failure for a missing path has it, and
+// only if the request asked for it.
 type seenBefore struct {
-	LastSeen *lastSeenJSON `json:"lastSeen,omitzero"` // nil: no known commit had it
-	IsWhole  bool          `json:"isHistoryExhaustive"`
+	LastSeen *lastSeenJSON `json:"lastSeen,omitzero"`   // nil: no commit that was read had the path
+	IsWhole  bool          `json:"isHistoryExhaustive"` // the whole history was read
 }
 
 type lastSeenJSON struct {

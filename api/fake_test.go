@@ -63,7 +63,7 @@ var day = time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
 // parts returns the fake as every part of the routes.
 func (f *fake) parts() parts {
 	return parts{
-		keys: f, sessions: f, signing: f, doors: f, base: always(cmp.Or(f.base, "http://shoal.example.com")),
+		keys: f, sessions: f, passwords: f, providers: f, base: always(cmp.Or(f.base, "http://shoal.example.com")),
 		search: f, browse: f, operate: f, state: f, apiKeys: f, watches: f, callers: f, chats: f, users: f, config: f, chronicle: f, suggest: f, agents: f,
 	}
 }

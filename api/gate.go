@@ -16,39 +16,39 @@ import (
 )
 
 // gate is the listener of one door of the server. It limits the open connections of the server
-// and of each network. Accept survives errors, such as a moment without free descriptors.
+// and of each network. Accept continues after errors, such as a moment without free descriptors.
 //
 // A connection waits while it has no running request: nothing has come yet, the head or a
-// stranger's body is incomplete, or it is kept alive. If there are too many connections, the
-// longest waiting one is closed: first those that never sent a request, then strangers. So a
-// client that opens thousands of idle connections only hurts itself. There is always a waiting
-// connection to close, because running requests have a lower limit. Connections of the operator
-// do not count.
+// stranger's body is incomplete, or it is kept alive. If there are too many connections, the gate
+// closes the longest waiting one: first of those that never sent a request, then of strangers, who
+// have no valid credential. So a client that opens thousands of idle connections only hurts itself.
+// There is always a waiting connection to close, because the limit of running requests is lower.
+// Connections of the operator do not count.
 type gate struct {
 	net.Listener
 	door  door
 	crowd *crowd
 }
 
-// door is the listener by which a connection came.
+// door names the listener by which a connection came.
 type door uint8
 
-const ( // the address of the API, where callers authenticate
-	doorAPI     door = iota // the socket in the data directory: whoever can open it is the operator
-	doorSocket              // the address for metrics, which serves nothing else
-	doorMetrics             // the address for metrics: nothing else is told there
+const (
+	doorAPI     door = iota // the address of the API, where callers authenticate
+	doorSocket              // the socket in the data directory: whoever can open it is the operator
+	doorMetrics             // the address for metrics, which serves metrics and health only
 )
 
 // Pauses after Accept fails for lack of descriptors or memory.
 const (
-	acceptPause  = 5 * time.Millisecond // after the first failure, doubled after each further one
-	acceptPauses = time.Second          // longest pause
-	acceptWarns  = time.Minute          // between two warnings
+	firstAcceptPause = 5 * time.Millisecond // after the first failure; each further one doubles it
+	maxAcceptPause   = time.Second
+	acceptWarnPause  = time.Minute // between two warnings
 )
 
-// Accept returns the next connection. It fails only if the listener is closed.
+// Accept returns the next connection. It fails only if the listener is closed or the server stops.
 func (g *gate) Accept() (net.Conn, error) {
-	pause := acceptPause
+	pause := firstAcceptPause
 	for {
 		raw, err := g.Listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -56,12 +56,12 @@ func (g *gate) Accept() (net.Conn, error) {
 		}
 
 		if err != nil {
-			// Close a waiting connection: otherwise no descriptor might become free for minutes.
+			// Close a waiting connection. Otherwise a descriptor may become free only after minutes.
 			g.crowd.acceptFailed(err)
 			if !g.crowd.pause(pause) {
 				return nil, net.ErrClosed
 			}
-			pause = min(2*pause, acceptPauses)
+			pause = min(2*pause, maxAcceptPause)
 			continue
 		}
 
@@ -74,24 +74,25 @@ type guest struct {
 	net.Conn
 	door  door
 	crowd *crowd
-	from  *network // nil if connections of the address are not limited
+	from  *network // nil if the client's network has no limit
 
 	// The fields below are guarded by crowd.mu.
-	gone  bool
-	state int               // one of the states below
-	here  [2]*queue.Element // its places in the lists of the crowd and of the network; nil while a request runs
+	gone     bool              // it counts no more
+	state    int               // one of the states below
+	elements [2]*queue.Element // of the waiting lists of the crowd and of the network; nil while a request runs
 }
 
-// States of a connection. Those before busyHolder wait.
+// States of a connection. In the states before busyHolder it waits. A stranger has no valid
+// credential, a holder has one.
 const (
-	fresh        = iota // has never sent a request
-	idleStranger        // has sent requests without a credential
-	idleHolder          // has sent requests with a credential
-	busyHolder
-	busyStranger
+	fresh        = iota // it has never sent a request
+	idleStranger        // its last request was a stranger's
+	idleHolder          // its last request was a holder's
+	busyHolder          // it runs a holder's request
+	busyStranger        // it runs a stranger's request
 )
 
-// Close closes the connection and frees its place.
+// Close closes the connection, which no longer counts.
 func (c *guest) Close() error {
 	c.crowd.leave(c)
 	return c.Conn.Close()
@@ -106,7 +107,7 @@ func (c *guest) SyscallConn() (syscall.RawConn, error) {
 	return sc.SyscallConn()
 }
 
-// guestOf returns the connection below TLS.
+// guestOf returns the guest below a TLS connection, or c itself; nil if there is none.
 func guestOf(c net.Conn) *guest {
 	if layer, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = layer.NetConn()
@@ -115,8 +116,8 @@ func guestOf(c net.Conn) *guest {
 	return g
 }
 
-// by returns the door by which a connection came.
-func (c *guest) by() door {
+// enteredBy returns the door by which a connection came; doorAPI for nil.
+func (c *guest) enteredBy() door {
 	if c == nil {
 		return doorAPI
 	}
@@ -127,14 +128,14 @@ func (c *guest) by() door {
 type network struct {
 	addr    netip.Addr
 	open    int
-	waiting [busyHolder]queue.List
+	waiting [busyHolder]queue.List // of *guest by state, the longest waiting first
 }
 
 // crowd is all open connections of a server.
 type crowd struct {
-	limit      int                   // open connections
-	perAddress int                   // open connections of one network
-	trusted    func(netip.Addr) bool // proxies, which perAddress does not limit
+	limit      int                   // of open connections
+	perAddress int                   // limit of open connections of one network
+	trusted    func(netip.Addr) bool // reports proxies, which perAddress does not limit
 	log        *slog.Logger
 	now        func() time.Time
 	stop       <-chan struct{} // closed when the server stops
@@ -144,12 +145,12 @@ type crowd struct {
 	open          int
 	busyStrangers int
 	networks      map[netip.Addr]*network
-	waiting       [busyHolder]queue.List
-	warned        time.Time
+	waiting       [busyHolder]queue.List // of *guest by state, the longest waiting first
+	warned        time.Time              // when the last warning was logged
 }
 
-// enter counts a new connection. If there are too many, it closes the longest waiting one of the
-// same network, or of all. If none waits, it admits one more, which then waits itself.
+// enter counts a new connection. If there are too many of its network, or altogether, it closes the
+// longest waiting one of these. If none waits, the new one enters above the limit.
 func (w *crowd) enter(raw net.Conn, d door) *guest {
 	c := &guest{Conn: raw, door: d, crowd: w}
 	if d == doorSocket {
@@ -163,10 +164,10 @@ func (w *crowd) enter(raw net.Conn, d door) *guest {
 		victim = longestIdle(&from.waiting)
 	}
 	if victim == nil && w.open >= w.limit {
-		victim = w.longest()
+		victim = w.chooseVictim()
 	}
 
-	// Free the victim's place now, or two new connections would choose the same victim.
+	// Free the victim's place before unlocking. Otherwise another new connection could choose it too.
 	if victim != nil {
 		w.forget(victim)
 	}
@@ -179,12 +180,13 @@ func (w *crowd) enter(raw net.Conn, d door) *guest {
 	w.setState(c, fresh)
 	w.mu.Unlock()
 
-	// Close outside of the lock, because it makes system calls.
+	// Close the victim without the lock, because that makes system calls.
 	w.drop(victim)
 	return c
 }
 
-// network returns the network of a connection, or a new one; nil if it is not limited.
+// network returns the network of a connection, which is new if it has no other connection; nil if
+// its connections are not limited. The caller must hold the lock.
 func (w *crowd) network(c net.Conn, d door) *network {
 	addr := origin.Of(c.RemoteAddr())
 	if d != doorAPI || !addr.IsValid() || w.trusted(addr) {
@@ -197,10 +199,10 @@ func (w *crowd) network(c net.Conn, d door) *network {
 	return &network{addr: addr}
 }
 
-// longest returns the connection to close; nil if none waits. Strangers with requests keep at
-// most half of all places. Otherwise few places would remain for connections without a request,
-// and new ones would close each other.
-func (w *crowd) longest() *guest {
+// chooseVictim returns the waiting connection to close; nil if none waits. Strangers that have sent
+// a request keep at most half of all places. Otherwise few places would remain for fresh
+// connections, and these would close each other. The caller must hold the lock.
+func (w *crowd) chooseVictim() *guest {
 	if e := w.waiting[idleStranger].Front(); e != nil && w.waiting[idleStranger].Len()+w.busyStrangers > w.limit/2 {
 		return e.Value.(*guest)
 	}
@@ -215,7 +217,8 @@ func (w *crowd) drop(victim *guest) {
 	}
 }
 
-// longestIdle returns the longest waiting connection; those without a request come first.
+// longestIdle returns the longest waiting connection of the first state that has one: fresh, then
+// strangers, then holders. It returns nil if none waits.
 func longestIdle(lists *[busyHolder]queue.List) *guest {
 	for i := range lists {
 		if e := lists[i].Front(); e != nil {
@@ -227,22 +230,22 @@ func longestIdle(lists *[busyHolder]queue.List) *guest {
 
 // setState moves a connection to a state. The caller must hold the lock.
 func (w *crowd) setState(c *guest, state int) {
-	lists := func() [2]*queue.List {
-		all := [2]*queue.List{&w.waiting[c.state], nil}
+	waitingLists := func() [2]*queue.List { // of the crowd and of the network, for c.state
+		lists := [2]*queue.List{&w.waiting[c.state], nil}
 		if c.from != nil {
-			all[1] = &c.from.waiting[c.state]
+			lists[1] = &c.from.waiting[c.state]
 		}
-		return all
+		return lists
 	}
 
 	// Remove it from the lists of the previous state.
-	if c.here[0] != nil {
-		for i, l := range lists() {
+	if c.elements[0] != nil {
+		for i, l := range waitingLists() {
 			if l != nil {
-				l.Remove(c.here[i])
+				l.Remove(c.elements[i])
 			}
 		}
-		c.here = [2]*queue.Element{}
+		c.elements = [2]*queue.Element{}
 	}
 	if c.state == busyStranger {
 		w.busyStrangers--
@@ -254,33 +257,33 @@ func (w *crowd) setState(c *guest, state int) {
 	if state >= busyHolder {
 		return
 	}
-	for i, l := range lists() {
+	for i, l := range waitingLists() {
 		if l != nil {
-			c.here[i] = l.PushBack(c)
+			c.elements[i] = l.PushBack(c)
 		}
 	}
 }
 
-// begin marks a connection as running a request, end as waiting.
+// begin marks a connection as running a request of a client with the standing by.
 func (w *crowd) begin(c *guest, by standing) {
 	if by == stranger {
-		w.move(c, busyStranger)
+		w.setStateIfOpen(c, busyStranger)
 	} else {
-		w.move(c, busyHolder)
+		w.setStateIfOpen(c, busyHolder)
 	}
 }
 
-// end marks a connection idle after a request. by is who sent the request.
+// end marks a connection as waiting after a request of a client with the standing by.
 func (w *crowd) end(c *guest, by standing) {
 	if by == stranger {
-		w.move(c, idleStranger)
+		w.setStateIfOpen(c, idleStranger)
 	} else {
-		w.move(c, idleHolder)
+		w.setStateIfOpen(c, idleHolder)
 	}
 }
 
-// move changes the state of a connection, unless it is closed already.
-func (w *crowd) move(c *guest, state int) {
+// setStateIfOpen sets the state of a connection that still counts.
+func (w *crowd) setStateIfOpen(c *guest, state int) {
 	if c == nil || c.door == doorSocket {
 		return
 	}
@@ -297,13 +300,13 @@ func (w *crowd) leave(c *guest) {
 	w.forget(c)
 }
 
-// forget frees the place of a connection. The caller must hold the lock.
+// forget stops counting a connection; a second call does nothing. The caller must hold the lock.
 func (w *crowd) forget(c *guest) {
-	// A victim's own Close comes later and must not count again.
+	// enter has forgotten a victim before its Close calls forget again.
 	if c.gone || c.door == doorSocket {
 		return
 	}
-	w.setState(c, busyHolder) // in no list
+	w.setState(c, busyHolder) // to remove it from the waiting lists
 	c.gone = true
 	w.open--
 	if c.from == nil {
@@ -314,16 +317,16 @@ func (w *crowd) forget(c *guest) {
 	}
 }
 
-// acceptFailed closes the longest waiting connection after Accept failed, and warns from time to time.
+// acceptFailed closes the longest waiting connection, and logs err at most once a minute.
 func (w *crowd) acceptFailed(err error) {
-	// Close only one each time: one descriptor is enough to go on.
+	// Close one connection only: the next Accept needs one descriptor.
 	w.mu.Lock()
 	victim := longestIdle(&w.waiting)
 
 	if victim != nil {
 		w.forget(victim)
 	}
-	warn := w.now().Sub(w.warned) >= acceptWarns
+	warn := w.now().Sub(w.warned) >= acceptWarnPause
 	if warn {
 		w.warned = w.now()
 	}
@@ -336,7 +339,7 @@ func (w *crowd) acceptFailed(err error) {
 	}
 }
 
-// pause waits; it returns false if the server stops.
+// pause waits for d and returns true, or returns false as soon as the server stops.
 func (w *crowd) pause(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

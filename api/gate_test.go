@@ -281,7 +281,7 @@ func TestRequestMemory_oneClientGetsAtMostHalf(t *testing.T) {
 }
 
 // A size that fits into empty memory is refused for now; a larger one for good.
-func TestRequestMemory_refusesForGoodOnlyWhatNeverFits(t *testing.T) {
+func TestRequestMemory_answers413OnlyToWhatNeverFits(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
 	for _, limit := range []int64{mib / 2, 8 * mib, 40 * mib, 64 * mib, 800 * mib} {
@@ -345,7 +345,7 @@ func TestUnreadAnswers_areLimitedInMemory(t *testing.T) {
 func TestRequest_internalHeadersOfClientsAreRemoved(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{guests: true}).parts())
-	conn := dial(t, s, "GET /api/version HTTP/1.1\r\nHost: localhost\r\n"+announced+": 5\r\nConnection: close\r\n\r\n")
+	conn := dial(t, s, "GET /api/version HTTP/1.1\r\nHost: localhost\r\n"+headerBodyLength+": 5\r\nConnection: close\r\n\r\n")
 	text, _ := io.ReadAll(conn)
 	if !bytes.HasPrefix(text, []byte("HTTP/1.1 200")) {
 		t.Errorf("%q", text)

@@ -8,13 +8,13 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// historyRoutes handles commits and references.
+// historyRoutes handles commits, branches and tags.
 type historyRoutes struct {
 	history browse.History
 	base    func() string
 }
 
-func (a *historyRoutes) rows() []route {
+func (a *historyRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/commits", accessRead, browseTimeout, a.commits),
 		newRoute("GET", "/api/commit", accessRead, browseTimeout, a.commit),
@@ -48,13 +48,13 @@ func (a *historyRoutes) commits(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// Clients of this route expect no parents; /api/commit has them.
+	// Leave out the parents: clients of this route do not expect them. /api/commit has them.
 	list := slices.Clone(r.Commits)
 	for i := range list {
 		list[i].Parents = nil
 	}
-	// The count of a shallow repository is a minimum.
-	c.page(a.base(), paged{req.Page, req.PerPage, len(list), r.Total, r.AtLeast || r.Shallow})
+	// In a shallow repository the total is a minimum.
+	c.setPageHeaders(a.base(), paged{req.Page, req.PerPage, len(list), r.Total, r.AtLeast || r.Shallow})
 	return c.json(list)
 }
 
@@ -71,7 +71,7 @@ func (a *historyRoutes) commit(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// Always include the list of parents, even if it is empty.
+	// This Parents hides that of CommitInfo, which would leave out an empty list.
 	return c.json(struct {
 		browse.CommitInfo
 		Parents []string `json:"parents"`
@@ -94,8 +94,8 @@ func (a *historyRoutes) authors(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// The count is exact unless the repository is shallow, because sorting needs all commits.
-	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Authors), r.Total, r.Shallow})
+	// Authors reads all commits to sort, so the total is exact unless the repository is shallow.
+	c.setPageHeaders(a.base(), paged{req.Page, req.PerPage, len(r.Authors), r.Total, r.Shallow})
 	return c.json(r.Authors)
 }
 
@@ -109,7 +109,7 @@ func (a *historyRoutes) tags(ctx context.Context, c *call) error {
 	return a.refs(ctx, c, a.history.Tags)
 }
 
-// refs answers with a page of branches or tags, which list returns.
+// refs answers with a page of branches or of tags. list returns them.
 func (a *historyRoutes) refs(ctx context.Context, c *call, list func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)) error {
 	p := c.params()
 	req := browse.RefsRequest{
@@ -125,11 +125,11 @@ func (a *historyRoutes) refs(ctx context.Context, c *call, list func(context.Con
 		return err
 	}
 
-	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Refs), r.Total, false})
+	c.setPageHeaders(a.base(), paged{req.Page, req.PerPage, len(r.Refs), r.Total, false})
 	return c.json(r.Refs)
 }
 
-// ref handles GET /api/ref.
+// ref handles GET /api/ref: the commit of a branch, tag or other name.
 func (a *historyRoutes) ref(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.RefRequest{Repo: p.required("repo"), Ref: p.text("ref")}

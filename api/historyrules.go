@@ -10,7 +10,7 @@ import (
 // historyRuleRoutes handles the rules that say of which repositories commits are indexed.
 type historyRuleRoutes struct{ operate operate.Operator }
 
-func (a *historyRuleRoutes) rows() []route {
+func (a *historyRuleRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/history", accessOwner, quickTimeout, ownerHandler(func(ctx context.Context, c *call, by account.Owner) error {
 			return c.answer(a.operate.HistoryRules(ctx, by))

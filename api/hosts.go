@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// hostRule refuses requests that another site's page makes a browser send by pointing its own
-// name at this address (DNS rebinding). Plain addresses are safe, because only the user can have
-// typed them.
+// hostRule decides which host names and sites a service accepts. Another site's page could make a
+// browser send requests here by pointing its own name at this address (DNS rebinding). IP addresses
+// are accepted, because such a page cannot use them.
 type hostRule struct {
-	loopback bool          // listening on loopback: accept only loopback names and addresses, besides configured ones
+	loopback bool          // the listener is on loopback: accept no other addresses
 	port     string        // of the listener
 	base     func() string // prefix of every link; its host is accepted
 	names    []string      // configured names, some with a port
-	any      bool
+	anyName  bool          // accept every name
 }
 
-// newHostRule returns the rule for a service at addr. allowed are the host names that the operator
-// allows; "*" allows any.
+// newHostRule returns the rule for a service that listens at addr. allowed are the host names that
+// the operator allows; "*" allows any.
 func newHostRule(addr net.Addr, base func() string, allowed []string) hostRule {
-	// The port distinguishes this service from others on the same machine.
+	// sameSite needs the port: another loopback service has the same names and another port.
 	r := hostRule{base: base}
 	if tcp, ok := addr.(*net.TCPAddr); ok {
 		r.loopback = tcp.IP.IsLoopback()
@@ -29,23 +29,23 @@ func newHostRule(addr net.Addr, base func() string, allowed []string) hostRule {
 	}
 
 	for _, name := range allowed {
-		r.any = r.any || name == "*"
+		r.anyName = r.anyName || name == "*"
 		r.names = append(r.names, strings.ToLower(name))
 	}
 	return r
 }
 
-// allowsHost reports whether the node answers to the Host of a request.
+// allowsHost reports whether the service answers a request with these headers Host and Origin.
 func (r hostRule) allowsHost(host, origin string) bool {
-	if host == "" { // HTTP/1.0: browsers always send a host
+	if host == "" { // an HTTP/1.0 client; browsers always send a host
 		return origin == ""
 	}
 	host = strings.ToLower(host)
 	name := hostname(host)
 	switch {
-	case r.any, slices.Contains(r.names, host), slices.Contains(r.names, name):
+	case r.anyName, slices.Contains(r.names, host), slices.Contains(r.names, name):
 		return true
-	case loopbackName(name), !r.loopback && net.ParseIP(name) != nil:
+	case isLoopback(name), !r.loopback && net.ParseIP(name) != nil:
 		return true
 	}
 	return name != "" && name == hostname(r.baseHost())
@@ -67,7 +67,7 @@ func (r hostRule) sameSite(host, origin string) bool {
 		return true
 	}
 
-	// "null" is the origin of a sandboxed page of anybody, so refuse it.
+	// Refuse the origin "null": any site's sandboxed page has it.
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return false
@@ -78,13 +78,13 @@ func (r hostRule) sameSite(host, origin string) bool {
 	}
 
 	// Another loopback name with our port is this service too.
-	return r.loopback && loopbackName(hostname(from)) && u.Port() == r.port
+	return r.loopback && isLoopback(hostname(from)) && u.Port() == r.port
 }
 
-// isHTTPS reports whether this service is reached by https.
+// isHTTPS reports whether clients reach the service with this base URL by https.
 func isHTTPS(base string) bool { return strings.HasPrefix(base, "https:") }
 
-// hostname returns a host without its port and brackets.
+// hostname returns the name or address in host:port, [host]:port, [host] or host.
 func hostname(hostport string) string {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -93,8 +93,8 @@ func hostname(hostport string) string {
 	return host
 }
 
-// loopbackName reports whether a name or address means this machine.
-func loopbackName(host string) bool {
+// isLoopback reports whether a name or address means this machine.
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
 }

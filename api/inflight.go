@@ -2,45 +2,44 @@ package api
 
 import "sync"
 
-// inflight counts running requests, so that the server can wait for them before it stops. Unlike
-// a WaitGroup, it allows additions while somebody waits.
+// inflight counts running requests, so that the server can wait for their end before it stops.
+// Unlike a WaitGroup, it allows add while somebody waits.
 type inflight struct {
-	mu   sync.Mutex // guards the fields below
-	n    int
-	zero []chan struct{}
+	mu      sync.Mutex // guards the fields below
+	running int
+	waiters []chan struct{} // closed when running is 0
 }
 
 func (f *inflight) add() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.n++
+	f.running++
 }
 
-// done ends one request, and wakes those who wait for all to end if it was the last.
+// done ends one request. If it was the last running one, done wakes all waiters.
 func (f *inflight) done() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.n--
-	if f.n > 0 {
+	f.running--
+	if f.running > 0 {
 		return
 	}
 
-	// Each waiter has its own channel.
-	for _, ch := range f.zero {
+	for _, ch := range f.waiters {
 		close(ch)
 	}
-	f.zero = nil
+	f.waiters = nil
 }
 
-// idle returns a channel that closes when no request runs.
+// idle returns a channel that is closed once no request runs.
 func (f *inflight) idle() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ch := make(chan struct{})
-	if f.n == 0 {
+	if f.running == 0 {
 		close(ch)
 		return ch
 	}
-	f.zero = append(f.zero, ch)
+	f.waiters = append(f.waiters, ch)
 	return ch
 }

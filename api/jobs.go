@@ -12,7 +12,7 @@ type jobRoutes struct {
 	base    func() string
 }
 
-func (a *jobRoutes) rows() []route {
+func (a *jobRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/jobs", accessRead, quickTimeout, a.list),
 		newRoute("GET", "/api/jobs/{id}", accessRead, quickTimeout, a.get),
@@ -25,8 +25,9 @@ func (a *jobRoutes) rows() []route {
 func (a *jobRoutes) list(ctx context.Context, c *call) error {
 	p := c.params()
 
-	// Refuse unknown words: a misspelled state would look like an empty list.
-	any := func(name string, words []string) string {
+	// filter returns "" for a missing parameter and for "any". An unknown word is an error, because
+	// the empty list for a misspelled state would look like an answer.
+	filter := func(name string, words []string) string {
 		if word := p.choice(name, append([]string{"any"}, words...)...); word != "any" {
 			return word
 		}
@@ -34,7 +35,7 @@ func (a *jobRoutes) list(ctx context.Context, c *call) error {
 	}
 
 	req := operate.JobsRequest{
-		State: any("state", operate.JobStates()), Kind: any("kind", operate.JobKinds()), Query: p.text("query"),
+		State: filter("state", operate.JobStates()), Kind: filter("kind", operate.JobKinds()), Query: p.text("query"),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 30, 1, 100),
 	}
 	if err := p.err(); err != nil {
@@ -46,11 +47,11 @@ func (a *jobRoutes) list(ctx context.Context, c *call) error {
 		return err
 	}
 
-	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Jobs), r.Total, false})
+	c.setPageHeaders(a.base(), paged{req.Page, req.PerPage, len(r.Jobs), r.Total, false})
 	return c.json(r.Jobs)
 }
 
 // get handles GET /api/jobs/{id}.
 func (a *jobRoutes) get(ctx context.Context, c *call) error {
-	return c.answer(a.operate.Job(ctx, c.viewer, c.wild[0]))
+	return c.answer(a.operate.Job(ctx, c.viewer, c.pathValues[0]))
 }

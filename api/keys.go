@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// callers identifies the caller.
+// callers describes the viewer of a call to the caller.
 type callers interface {
 	Caller(catalog.Viewer) (*account.Caller, error)
 }
@@ -21,9 +21,9 @@ type keyRoutes struct {
 	now     func() time.Time
 }
 
-func (a *keyRoutes) rows() []route {
+func (a *keyRoutes) routes() []route {
 	return []route{
-		newRoute("GET", "/api/me", accessRead, quickTimeout, a.me).bySession(),
+		newRoute("GET", "/api/me", accessRead, quickTimeout, a.me).acceptingSession(),
 		newRoute("GET", "/api/keys", accessHolder, adminTimeout, holderHandler(a.list)),
 		newRoute("POST", "/api/keys", accessHolder, adminTimeout, holderHandler(a.create)),
 		newRoute("DELETE", "/api/keys/{key}", accessHolder, adminTimeout, holderHandler(a.revoke)),
@@ -32,8 +32,8 @@ func (a *keyRoutes) rows() []route {
 
 // list handles GET /api/keys.
 func (a *keyRoutes) list(ctx context.Context, c *call, by account.Holder) error {
-	// consistent syncs with the leader first, so that a key just created on another node is
-	// listed.
+	// With consistent the node first asks the leader for news, so that the list has a key that was
+	// just created on another node.
 	p := c.params()
 	consistent := p.flag("consistent", false)
 	if err := p.err(); err != nil {
@@ -42,12 +42,12 @@ func (a *keyRoutes) list(ctx context.Context, c *call, by account.Holder) error 
 	return c.answer(a.apiKeys.Keys(ctx, by, consistent))
 }
 
-// me handles GET /api/me.
+// me handles GET /api/me: who the caller is.
 func (a *keyRoutes) me(_ context.Context, c *call) error { return c.answer(a.callers.Caller(c.viewer)) }
 
 // create handles POST /api/keys. Only this answer contains the key.
 func (a *keyRoutes) create(ctx context.Context, c *call, by account.Holder) error {
-	// The node decides who may create which key: a member cannot create an owner's.
+	// CreateKey checks what the caller may create: a member cannot create an owner's key.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -65,5 +65,5 @@ func (a *keyRoutes) create(ctx context.Context, c *call, by account.Holder) erro
 
 // revoke handles DELETE /api/keys/{key}, by id or name.
 func (a *keyRoutes) revoke(ctx context.Context, c *call, by account.Holder) error {
-	return c.answer(a.apiKeys.RevokeKey(ctx, by, c.wild[0]))
+	return c.answer(a.apiKeys.RevokeKey(ctx, by, c.pathValues[0]))
 }

@@ -8,15 +8,15 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// lastSeen adds the last commit that had a missing path to the failure. Other failures stay
-// unchanged.
-func (a *fileRoutes) lastSeen(ctx context.Context, c *call, missing error, req browse.LastSeenRequest) error {
+// addLastSeen returns the failure for a missing path, with the last commit that had the path. Errors
+// of other kinds it returns unchanged.
+func (a *fileRoutes) addLastSeen(ctx context.Context, c *call, missing error, req browse.LastSeenRequest) error {
 	if !errors.Is(missing, nodecall.ErrFileNotFound) {
 		return missing
 	}
 
-	// If the viewer has just lost the repository, it does not exist. After other errors, answer
-	// without history.
+	// If the viewer has just lost the right to read the repository, report it as missing. After other
+	// errors of LastSeen, answer without a last commit.
 	r, err := a.files.LastSeen(ctx, c.viewer, req)
 	f := asFailure(ctx, missing)
 	switch {
@@ -30,7 +30,7 @@ func (a *fileRoutes) lastSeen(ctx context.Context, c *call, missing error, req b
 	return f
 }
 
-// seenOf converts the answer about a path that no longer exists to JSON.
+// seenOf converts where a missing path existed last to JSON.
 func seenOf(r *browse.LastSeenResponse) *seenBefore {
 	if r.Removed == nil {
 		return &seenBefore{IsWhole: !r.Late}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Limits bound the load by clients. Zero fields mean [DefaultLimits], except Rate. Strangers, who
-// send no credential, share at most half of Total, Connections and Memory. The operator's socket
-// has no limits.
+// Limits bound the load by clients. A zero field means the value of [DefaultLimits], but for Rate.
+// All strangers, who send no valid credential, together use at most half of Total, Connections and
+// Memory. The operator's socket has no limits.
 type Limits struct {
 	Rate        float64 // requests a second of one client, with bursts of twice as many; 0: no limit. A client is a key, or without a key an address or /64 of IPv6
 	PerClient   int     // running requests of one client
@@ -18,23 +18,23 @@ type Limits struct {
 	Memory      int64   // bytes of request bodies and of unsent answers, together
 }
 
-// DefaultLimits let one client use the whole node, but keep a runaway script from taking all
-// memory. Connections and Memory suit a machine with 4 GiB and a process with 4,096 descriptors.
+// DefaultLimits let one client use all processors of a node, but not all its memory. Connections and
+// Memory suit a machine with 4 GiB and a process with 4,096 descriptors.
 func DefaultLimits() Limits {
 	return Limits{PerClient: 512, Total: 2048, Connections: 2048, Memory: 1 << 30}
 }
 
-// withDefaults replaces zeros by the defaults.
+// withDefaults replaces zero fields by the defaults, and keeps Total below Connections.
 func (l Limits) withDefaults() Limits {
-	usual := DefaultLimits()
-	l.PerClient = cmp.Or(l.PerClient, usual.PerClient)
-	l.Total = cmp.Or(l.Total, usual.Total)
-	l.Connections = cmp.Or(l.Connections, usual.Connections)
+	defaults := DefaultLimits()
+	l.PerClient = cmp.Or(l.PerClient, defaults.PerClient)
+	l.Total = cmp.Or(l.Total, defaults.Total)
+	l.Connections = cmp.Or(l.Connections, defaults.Connections)
 	l.PerAddress = cmp.Or(l.PerAddress, max(1, l.Connections/2))
 
-	// Keep some connections without a request, because a new connection closes one of them.
+	// At least an eighth of the connections run no request, so a new one always finds one to close.
 	l.Total = min(l.Total, max(1, l.Connections-l.Connections/8))
-	l.Memory = cmp.Or(l.Memory, usual.Memory)
+	l.Memory = cmp.Or(l.Memory, defaults.Memory)
 	return l
 }
 
@@ -43,12 +43,13 @@ type standing uint8
 
 const (
 	stranger standing = iota // no valid credential
-	sender                   // a stranger whose body is being read; only counts for memory
+	sender                   // a stranger whose body is being read; the limits of memory treat it apart
 	holder                   // a valid credential
 	operator                 // connected by the socket in the data directory
 )
 
-// limiter limits the requests of each client. It forgets idle clients with a full bucket.
+// limiter limits the running requests of all clients, and the running requests and the rate of each
+// client. It forgets clients that were idle for a minute.
 type limiter struct {
 	limits Limits
 	now    func() time.Time
@@ -62,16 +63,16 @@ type limiter struct {
 
 type client struct {
 	running int
-	tokens  float64
-	filled  time.Time
+	tokens  float64   // requests that the client may begin now
+	filled  time.Time // when tokens were last added
 }
 
 func newLimiter(l Limits, now func() time.Time) *limiter {
 	return &limiter{limits: l.withDefaults(), now: now, clients: map[string]*client{}}
 }
 
-// enter admits a request, or returns a failure with the time to retry. An admitted request must
-// call leave. The operator is always admitted.
+// enter admits a request of a client, or returns a failure with the time to retry. The caller must
+// call leave when an admitted request ends. The operator is always admitted.
 func (l *limiter) enter(name string, by standing) *failure {
 	if by == operator {
 		return nil
@@ -79,7 +80,7 @@ func (l *limiter) enter(name string, by standing) *failure {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	// A new client has a full bucket.
+	// A new client may begin a burst of requests.
 	now := l.now()
 	l.sweep(now)
 	c := l.clients[name]
@@ -90,7 +91,7 @@ func (l *limiter) enter(name string, by standing) *failure {
 
 	c.fill(l.limits.Rate, l.burst(), now)
 
-	// Check the node's limit first, since it protects the node; the others are shares.
+	// Check the limit of all requests first, because it protects the node. The other limits divide it.
 	switch {
 	case l.total >= l.limits.Total:
 		return overloaded("The node has too many requests under way.", time.Second)
@@ -99,7 +100,7 @@ func (l *limiter) enter(name string, by standing) *failure {
 	case c.running >= l.limits.PerClient:
 		return overloaded("Too many of your requests are under way.", time.Second)
 
-	// Retry when the missing part of a token has come.
+	// The client may retry once it has a whole token.
 	case l.limits.Rate > 0 && c.tokens < 1:
 		return overloaded("Too many requests.", time.Duration((1-c.tokens)/l.limits.Rate*float64(time.Second)))
 	}
@@ -113,7 +114,7 @@ func (l *limiter) enter(name string, by standing) *failure {
 	return nil
 }
 
-// leave ends a request of a client, which enter began.
+// leave ends a request that enter has admitted.
 func (l *limiter) leave(name string, by standing) {
 	if by == operator {
 		return
@@ -136,7 +137,7 @@ func (c *client) fill(rate, burst float64, now time.Time) {
 	c.filled = now
 }
 
-// sweep forgets idle clients, once a minute.
+// sweep forgets clients that were idle for a minute. It does so once a minute.
 func (l *limiter) sweep(now time.Time) {
 	if now.Sub(l.swept) < time.Minute {
 		return

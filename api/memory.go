@@ -9,15 +9,15 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// Bytes of a request body.
+// The largest request body, in bytes.
 const (
-	maxBody     = 1 << 20
-	largestBody = host.MaxDelivery // of the route that accepts the most
+	maxBody     = 1 << 20          // of most routes
+	largestBody = host.MaxDelivery // of the route that accepts the largest
 )
 
 // memory is the server's budget, in bytes, for request bodies in use and answers not yet sent. A
-// request beyond it is refused: with 429, or with 413 if it would not fit even alone. The shares
-// are:
+// request that needs more is refused: with 429, or with 413 if it would not fit on an idle node. A
+// piece is what one request holds. Its limits depend on its size and its client:
 //
 // one client: at most half.
 //
@@ -35,13 +35,13 @@ const (
 type memory struct {
 	limit int64
 
-	mu      sync.Mutex // guards the fields below
-	held    int64
-	shares  [operator + 1]int64 // of held, by standing
-	clients map[string]int64
+	mu      sync.Mutex          // guards the fields below
+	held    int64               // bytes of all leases
+	shares  [operator + 1]int64 // held, by standing
+	clients map[string]int64    // held, by client; clients that hold nothing are missing
 }
 
-// smallLease is the size up to which a piece counts as small.
+// smallLease is the largest small piece, in bytes.
 const smallLease = 64 << 10
 
 func newMemory(limit int64) *memory {
@@ -60,7 +60,7 @@ func (m *memory) lease(client string, by standing) *lease {
 	return &lease{of: m, client: client, by: by}
 }
 
-// setStanding counts the memory of the lease for clients of another standing.
+// setStanding changes the standing of the lease's client, which decides its limits.
 func (l *lease) setStanding(by standing) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
@@ -69,8 +69,8 @@ func (l *lease) setStanding(by standing) {
 	l.by = by
 }
 
-// resize changes the size of the lease to n bytes. If it cannot grow that far, set returns a failure
-// and changes nothing. Shrinking never fails.
+// resize changes the size of the lease to n bytes. If a limit forbids that, it returns a failure and
+// changes nothing. Shrinking never fails.
 func (l *lease) resize(n int64) *failure {
 	m := l.of
 	m.mu.Lock()
@@ -97,8 +97,8 @@ func (l *lease) resize(n int64) *failure {
 	return nil
 }
 
-// neverFits returns the failure for more bytes than the client could hold even on an idle node,
-// so that it does not retry.
+// neverFits returns the failure for n bytes where the client could hold at most most bytes even on
+// an idle node. Its status tells the client not to retry.
 func neverFits(by standing, n, most int64) *failure {
 	f := &failure{Status: 413, Code: codeAnswerTooLarge}
 	f.Message = fmt.Sprintf("The answer takes %d bytes. Of the memory of this node one answer may take %d: ask for less (fewer matches or contextLines, no whole files, one path).", n, most)
@@ -108,7 +108,7 @@ func neverFits(by standing, n, most int64) *failure {
 	return f
 }
 
-// maxFor returns how many bytes a client of this standing can hold on an idle node.
+// maxFor returns how many bytes a request of a client with this standing can hold on an idle node.
 func (m *memory) maxFor(by standing) int64 {
 	large := m.limitsFor(false)
 	switch by {
@@ -122,7 +122,7 @@ func (m *memory) maxFor(by standing) int64 {
 	return max(min(large.all, large.client, large.strangers, large.sending), smallLease)
 }
 
-// bounds are limits of bytes held together.
+// bounds are limits, in bytes, of what is held together.
 type bounds struct {
 	all       int64 // by everybody
 	client    int64 // by one client
@@ -130,32 +130,33 @@ type bounds struct {
 	sending   int64 // by bodies that strangers are sending
 }
 
-// limitsFor returns the limits for a small or a large piece.
+// limitsFor returns the limits for a small or a large piece. Large pieces leave a part of each limit
+// to small ones, so that a client can search during its downloads.
 func (m *memory) limitsFor(small bool) bounds {
-	// Small pieces may use the reserve, so that a client can search during its downloads.
 	if small {
-		return bounds{m.limit, m.limit, m.limit / 2, m.limit / 4}
+		return bounds{all: m.limit, client: m.limit, strangers: m.limit / 2, sending: m.limit / 4}
 	}
-	without := func(limit int64) int64 { return limit - limit/8 }
-	return bounds{without(m.limit), m.limit / 2, without(m.limit / 2), max(m.limit/8, largestBody)}
+	mostOf := func(limit int64) int64 { return limit - limit/8 }
+	return bounds{all: mostOf(m.limit), client: m.limit / 2, strangers: mostOf(m.limit / 2), sending: max(m.limit/8, largestBody)}
 }
 
-// fits reports whether a lease may grow by more bytes. The caller must hold the lock.
+// fits reports whether a lease, of a small or large piece, may grow by more bytes. The caller must
+// hold the lock.
 func (m *memory) fits(l *lease, small bool, more int64) bool {
 	if l.by == operator {
 		return true
 	}
 
-	most := m.limitsFor(small)
-	fits := m.held+more <= most.all && m.clients[l.client]+more <= most.client
+	limits := m.limitsFor(small)
+	fits := m.held+more <= limits.all && m.clients[l.client]+more <= limits.client
 	if l.by == holder {
 		return fits
 	}
 	strangers := m.shares[stranger] + m.shares[sender]
-	return fits && strangers+more <= most.strangers && (l.by == stranger || m.shares[sender]+more <= most.sending)
+	return fits && strangers+more <= limits.strangers && (l.by == stranger || m.shares[sender]+more <= limits.sending)
 }
 
-// end gives everything back.
+// end frees all bytes of the lease.
 func (l *lease) end() {
 	if l.held > 0 {
 		_ = l.resize(0) // shrinking never fails

@@ -48,8 +48,8 @@ func newMeter(reg prometheus.Registerer) *meter {
 	return m
 }
 
-// watch adds the gauges of open connections and of held memory.
-func (m *meter) watch(reg prometheus.Registerer, connections, held func() float64) {
+// addGauges adds the gauges of open connections and of held memory; without reg it does nothing.
+func (m *meter) addGauges(reg prometheus.Registerer, connections, held func() float64) {
 	if reg == nil {
 		return
 	}
@@ -59,8 +59,8 @@ func (m *meter) watch(reg prometheus.Registerer, connections, held func() float6
 	)
 }
 
-// watchCertificate adds the gauge of the certificate's expiry.
-func (m *meter) watchCertificate(reg prometheus.Registerer, ends func() time.Time) {
+// addCertificateGauge adds the gauge of the certificate's expiry; without reg it does nothing.
+func (m *meter) addCertificateGauge(reg prometheus.Registerer, ends func() time.Time) {
 	if reg != nil {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "shoal_certificate_expires_timestamp_seconds",
@@ -69,9 +69,9 @@ func (m *meter) watchCertificate(reg prometheus.Registerer, ends func() time.Tim
 	}
 }
 
-// done counts an answered request. Unknown methods count as "other", so that clients cannot
-// create series.
-func (m *meter) done(route, method string, status int, took time.Duration) {
+// observe counts an answered request and its duration. Unknown methods count as "other", so that
+// clients cannot create time series.
+func (m *meter) observe(route, method string, status int, took time.Duration) {
 	switch method {
 	case "GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH":
 	default:
@@ -83,35 +83,36 @@ func (m *meter) done(route, method string, status int, took time.Duration) {
 // metricsRoutes handles GET /metrics.
 type metricsRoutes struct {
 	gatherer     prometheus.Gatherer // nil shows no metrics
-	key          string              // file with a key that only reads metrics; "" for none
+	keyFile      string              // file with a key that only reads metrics; "" for none
 	loopback     bool                // the API listens on loopback only
-	enforces     func() bool         // reports whether viewers may see different repositories; nil for no
+	enforces     func() bool         // reports whether viewers may see different repositories; nil means no
 	authenticate authenticator
 	log          *slog.Logger
 }
 
-func (a *metricsRoutes) rows() []route {
+func (a *metricsRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/metrics", a.access(), 0, a.show),
 	}
 }
 
-// access returns accessOwner, unless the API is local or a key for metrics exists. Then
-// [metricsRoutes.admit] decides.
+// access returns accessOwner. If the API is local or has a key for metrics, it returns accessOpen,
+// and [metricsRoutes.admit] checks each call.
 func (a *metricsRoutes) access() access {
-	if a.loopback || a.key != "" {
+	if a.loopback || a.keyFile != "" {
 		return accessOpen
 	}
 	return accessOwner
 }
 
-// admit checks whether the caller may see metrics, because they count all repositories and name
-// connections. If permissions are enforced, the address of the API always requires a credential,
-// even from the same host.
+// admit refuses callers that may not see metrics, which count all repositories and name
+// connections. With a key for metrics, a caller needs it or an owner's credential. Without one, a
+// local API admits all callers, unless permissions are enforced: then the address of the API
+// requires an owner's credential.
 func (a *metricsRoutes) admit(ctx context.Context, c *call) error {
-	if a.key != "" {
-		// Read the file each time, since the operator may replace it.
-		want, err := os.ReadFile(a.key)
+	if a.keyFile != "" {
+		// Read the file for each call, because the operator may replace it.
+		want, err := os.ReadFile(a.keyFile)
 		if err != nil {
 			a.log.Error("the key for metrics could not be read", "err", err)
 		}
@@ -134,16 +135,16 @@ func (a *metricsRoutes) show(ctx context.Context, c *call) error {
 	}
 
 	var families []*dto.MetricFamily
-	var gathering error
+	var gatherErr error
 	if a.gatherer != nil {
-		families, gathering = a.gatherer.Gather()
+		families, gatherErr = a.gatherer.Gather()
 	}
 
-	if gathering != nil { // show the others
-		a.log.Warn("gather metrics", "error", gathering)
+	if gatherErr != nil { // show the metrics that were gathered
+		a.log.Warn("gather metrics", "error", gatherErr)
 	}
 
-	// Sort them, so that two answers can be compared.
+	// Sort the metrics, so that two answers can be compared.
 	sort.Slice(families, func(i, k int) bool { return families[i].GetName() < families[k].GetName() })
 	format := expfmt.NewFormat(expfmt.TypeTextPlain)
 

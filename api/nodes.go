@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// state describes the node and its cluster.
+// state reads the state of the node and its cluster.
 type state interface {
 	Status(context.Context, catalog.Viewer) (*node.StatusResponse, error)
 	Ready() node.ReadyResponse
@@ -27,7 +27,7 @@ type nodeRoutes struct {
 	base    func() string
 }
 
-func (a *nodeRoutes) rows() []route {
+func (a *nodeRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/raft", accessOwner, quickTimeout, ownerAnswer(a.state.Raft)),
 		newRoute("GET", "/api/placement", accessOwner, quickTimeout, ownerHandler(a.placement)),
@@ -39,7 +39,7 @@ func (a *nodeRoutes) rows() []route {
 	}
 }
 
-// placement handles GET /api/placement: all nodes, and a page of units.
+// placement handles GET /api/placement: all nodes, and one page of the units of placement.
 func (a *nodeRoutes) placement(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	req := node.PlacementRequest{Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 30, 1, 100)}
@@ -51,25 +51,25 @@ func (a *nodeRoutes) placement(ctx context.Context, c *call, by account.Owner) e
 	if err != nil {
 		return err
 	}
-	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Units), r.Total, false})
+	c.setPageHeaders(a.base(), paged{req.Page, req.PerPage, len(r.Units), r.Total, false})
 	return c.json(r)
 }
 
-// remove handles POST /api/nodes/{node}/remove.
+// remove handles POST /api/nodes/{node}/remove. If the node has the last copy of some data, the
+// caller must accept its loss.
 func (a *nodeRoutes) remove(ctx context.Context, c *call, by account.Owner) error {
-	// Removing the last copy of something needs an explicit flag.
 	p := c.params()
-	loss := p.flag("accept_loss", false)
+	acceptLoss := p.flag("accept_loss", false)
 	if err := p.err(); err != nil {
 		return err
 	}
-	return c.answer(a.operate.Remove(ctx, by, c.wild[0], loss))
+	return c.answer(a.operate.Remove(ctx, by, c.pathValues[0], acceptLoss))
 }
 
-// snapshot handles GET /api/snapshot: the catalog as a file for `shoal snapshot restore`. It is
-// written completely before it is sent, so that a client never gets half of it. With chats=true
-// it sends the conversations instead. They may be large, so they are streamed: their last entry
-// proves that the file is whole.
+// snapshot handles GET /api/snapshot: the catalog as a file for `shoal snapshot restore`. The node
+// completes the file before it sends it, so that a client never gets half a file. With chats=true
+// it sends the conversations instead. They may be large, so they are streamed: the last entry of
+// their file proves that it is whole.
 func (a *nodeRoutes) snapshot(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	chats := p.flag("chats", false)

@@ -35,14 +35,15 @@ type authority interface {
 // maxAgentBody limits the request bodies of routes that need no credential.
 const maxAgentBody = 16 << 10
 
-// oauthRoutes handles the authorization server, also under paths that clients guess. Pages of any
-// site may call them, since none reads a cookie. Package web has the page of consent.
+// oauthRoutes handles the authorization server, also under the paths that some clients guess. Pages
+// of any site may call these routes, because they ignore cookies. Package web has the page on which
+// a person consents.
 type oauthRoutes struct{ authority authority }
 
-func (a *oauthRoutes) rows() []route {
+func (a *oauthRoutes) routes() []route {
 	var all []route
 	for _, x := range []struct {
-		names  []string
+		paths  []string
 		method string
 		handle handler
 	}{
@@ -52,28 +53,28 @@ func (a *oauthRoutes) rows() []route {
 		{[]string{"/oauth/token", "/token"}, "POST", a.token},
 		{[]string{"/oauth/revoke"}, "POST", a.revoke},
 	} {
-		// Some clients use paths without a prefix, from an older standard.
-		for _, name := range x.names {
-			all = append(all, route{name: name, method: x.method, access: accessOpen, timeout: quickTimeout, handle: a.ifEnabled(x.handle), most: maxAgentBody, shared: anySite})
+		// Some clients follow an older standard, whose paths have no prefix.
+		for _, path := range x.paths {
+			all = append(all, route{name: path, method: x.method, access: accessOpen, timeout: quickTimeout, handle: a.ifEnabled(x.handle), maxBody: maxAgentBody, shared: anySite})
 		}
 	}
 	return all
 }
 
-// ifEnabled answers errors in OAuth's format. It answers 404 if tokens would travel in clear
-// text.
+// ifEnabled makes a handler that calls h and answers its errors in OAuth's format. It answers 404 if
+// agents cannot sign in here, because tokens would be sent in clear text.
 func (a *oauthRoutes) ifEnabled(h handler) handler {
 	return func(ctx context.Context, c *call) error {
 		if !a.authority.Enabled() {
 			return &failure{Status: 404, Code: codeNotFound, Message: "Agents sign in only where the base URL (--base-url) has no path, and begins with https:// or is of this machine; use an API key."}
 		}
 
-		// OAuth clients only read error and error_description.
+		// OAuth clients read the members error and error_description only.
 		err := h(ctx, c)
 		if err == nil {
 			return nil
 		}
-		return c.oauthFail(asOAuth(ctx, err))
+		return c.answerOAuthFailure(asOAuth(ctx, err))
 	}
 }
 
@@ -86,7 +87,7 @@ type oauthFailure struct {
 
 // asOAuth converts an error into OAuth's format.
 func asOAuth(ctx context.Context, err error) oauthFailure {
-	// A refusal by the standard has its own code; other mistakes of the client share one.
+	// A refusal that OAuth defines has a code of its own. All other mistakes of a client share a code.
 	var refusal *oauth.Error
 	if errors.As(err, &refusal) {
 		return oauthFailure{refusal.Code, refusal.Description, &failure{Status: 400}}
@@ -103,8 +104,9 @@ func asOAuth(ctx context.Context, err error) oauthFailure {
 	return oauthFailure{"temporarily_unavailable", f.Message, f}
 }
 
-// oauthFail answers the failure. Only errors of the server itself are returned, and so logged.
-func (c *call) oauthFail(o oauthFailure) error {
+// answerOAuthFailure answers with the failure in OAuth's format. A defect of the server, or a client
+// that has left, it returns instead: the server logs and counts them.
+func (c *call) answerOAuthFailure(o oauthFailure) error {
 	if o.failure.Status == 500 || o.failure.Status == statusClientGone {
 		return o.failure
 	}
@@ -115,7 +117,7 @@ func (c *call) oauthFail(o oauthFailure) error {
 	return c.json(o)
 }
 
-// resourceMetadata answers RFC 9728: which server authorizes agents for the tool server.
+// resourceMetadata answers as RFC 9728 demands: which server authorizes agents for the tool server.
 func (a *oauthRoutes) resourceMetadata(_ context.Context, c *call) error {
 	return c.publicJSON(map[string]any{
 		"resource": a.authority.Resource(), "authorization_servers": []string{a.authority.Issuer()}, "scopes_supported": []string{"mcp"},
@@ -123,7 +125,7 @@ func (a *oauthRoutes) resourceMetadata(_ context.Context, c *call) error {
 	})
 }
 
-// serverMetadata answers RFC 8414: how agents get authorized.
+// serverMetadata answers as RFC 8414 demands: how an agent gets authorized.
 func (a *oauthRoutes) serverMetadata(_ context.Context, c *call) error {
 	return c.publicJSON(map[string]any{
 		"issuer":                                         a.authority.Issuer(),
@@ -150,7 +152,7 @@ func (c *call) publicJSON(v any) error {
 	return c.json(v)
 }
 
-// register handles RFC 7591. The server stores nothing.
+// register registers a client as RFC 7591 demands. The server stores nothing about it.
 func (a *oauthRoutes) register(ctx context.Context, c *call) error {
 	c.status = fasthttp.StatusCreated
 	return c.answer(a.authority.Register(ctx, c.requestBody()))
@@ -163,7 +165,7 @@ func (a *oauthRoutes) token(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// The client id may be in the header, the form, or both; then both must agree.
+	// Exchange compares this client id with the one in the form, if both are there.
 	client, err := c.basicClient()
 	if err != nil {
 		return err
@@ -179,7 +181,7 @@ func (a *oauthRoutes) token(ctx context.Context, c *call) error {
 	return c.json(got)
 }
 
-// revoke handles RFC 7009.
+// revoke revokes a token as RFC 7009 demands.
 func (a *oauthRoutes) revoke(ctx context.Context, c *call) error {
 	form, err := c.agentForm()
 	if err != nil {
@@ -195,7 +197,7 @@ func (a *oauthRoutes) revoke(ctx context.Context, c *call) error {
 // agentForm parses the parameters of a request: a form, or a JSON object of strings and lists of
 // strings.
 func (c *call) agentForm() (url.Values, error) {
-	// The standard uses forms, but some clients send JSON.
+	// OAuth uses forms, but some clients send JSON.
 	kind, _, err := mime.ParseMediaType(c.requestHeader("Content-Type"))
 	if err != nil || kind != "application/json" {
 		form, err := url.ParseQuery(string(c.requestBody()))
@@ -210,7 +212,7 @@ func (c *call) agentForm() (url.Values, error) {
 		return nil, &oauth.Error{Code: "invalid_request", Description: "The body is no JSON object."}
 	}
 
-	// A list repeats a parameter, such as resource.
+	// A list has the values of a repeated parameter, such as resource.
 	form := url.Values{}
 	for name, value := range members {
 		list, ok := value.([]any)
@@ -229,16 +231,16 @@ func (c *call) agentForm() (url.Values, error) {
 	return form, nil
 }
 
-// basicClient returns the client id in a header of Basic authentication, which some libraries try
-// first; "" if there is none.
+// basicClient returns the client id in the header for Basic authentication, which some libraries try
+// first. It returns "" without such a header, and an error if the header has a secret.
 func (c *call) basicClient() (string, error) {
-	// With another scheme or none, the form names the client.
+	// Without the header, or with another scheme, the form names the client.
 	scheme, rest, _ := strings.Cut(c.requestHeader("Authorization"), " ")
 	if !strings.EqualFold(scheme, "basic") {
 		return "", nil
 	}
 
-	// Clients have no secrets here, so a secret is a mistake.
+	// This server gives clients no secrets, so a secret is a mistake.
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(rest))
 	id, secret, _ := strings.Cut(string(raw), ":")
 	if err != nil || secret != "" {
@@ -252,7 +254,8 @@ func (c *call) basicClient() (string, error) {
 	return id, nil
 }
 
-// challenge returns the WWW-Authenticate header, which tells an agent how to get a credential.
+// challenge returns the header WWW-Authenticate. At the tool server it tells an agent where to get a
+// token, and whether the one that it sent is invalid.
 func (c *call) challenge(a authority) string {
 	if c.path != toolPath || !a.Enabled() {
 		return `Bearer realm="shoal"`

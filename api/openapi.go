@@ -14,7 +14,7 @@ var openAPIDocument []byte
 // documentRoutes serves the OpenAPI document.
 type documentRoutes struct{}
 
-func (documentRoutes) rows() []route {
+func (documentRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/openapi.json", accessOpen, 0, serveOpenAPI),
 	}

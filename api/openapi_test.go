@@ -61,7 +61,7 @@ func TestOpenAPI_hasEveryRoute(t *testing.T) {
 			note(x)
 		}
 	}
-	for _, x := range s.routes.wild {
+	for _, x := range s.routes.patterns {
 		note(x)
 	}
 	for path, methods := range doc.Paths {

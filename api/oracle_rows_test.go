@@ -451,7 +451,7 @@ func TestNonInterference_oracleRequestsEveryRoutePageAndToolParameter(t *testing
 			names = append(names, x.method+" "+x.name)
 		}
 	}
-	for _, x := range append(slices.Clone(s.routes.wild), s.routes.prefixes...) {
+	for _, x := range append(slices.Clone(s.routes.patterns), s.routes.prefixes...) {
 		names = append(names, x.method+" "+x.name)
 	}
 	sort.Strings(names)

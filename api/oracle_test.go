@@ -313,7 +313,7 @@ func (w *world) build(t *testing.T, p *pool, hidden bool) *side {
 	w.watch(t, ctx, n, s, dir, closed)
 	// Give both clusters much time, because a timeout would be a difference.
 	parts := partsOf(n.Node)
-	parts.suggest = suggesterOf(n.Node, time.Minute)
+	parts.suggest = newSuggester(n.Node, time.Minute)
 	s.url = "http://" + start(t, parts, func(o *Options) { o.Gatherer = n.Metrics }).Addr().String()
 	return s
 }

@@ -43,15 +43,15 @@ type pageRoutes struct {
 	embed    bool // other sites may embed files
 }
 
-// pagesOf makes the pages from the parts of a node.
-func pagesOf(p parts, r *renderer, embed bool, now func() time.Time) *pageRoutes {
+// newPageRoutes makes the pages from the parts of a node. embed lets other sites embed files.
+func newPageRoutes(p parts, r *renderer, embed bool, now func() time.Time) *pageRoutes {
 	return &pageRoutes{
 		renderer: r,
 		embed:    embed,
 		people: people.New(people.Deps{
 			Sessions:  p.sessions,
-			Passwords: p.signing,
-			Providers: p.doors,
+			Passwords: p.passwords,
+			Providers: p.providers,
 			Accounts:  p.users,
 			Base:      p.base,
 			Now:       now,
@@ -82,33 +82,33 @@ func pagesOf(p parts, r *renderer, embed bool, now func() time.Time) *pageRoutes
 	}
 }
 
-func (a *pageRoutes) rows() []route {
+func (a *pageRoutes) routes() []route {
 	all := []route{newRoute("GET", "/static/*", accessOpen, 0, serveStatic), newRoute("GET", "/robots.txt", accessOpen, 0, serveRobots)}
 
-	// Every page first checks for accounts that must be linked.
-	page := func(method, path string, need access, timeout time.Duration, draw layout.Handler) {
+	// Every page first checks whether its reader must link an account.
+	addPage := func(method, path string, need access, timeout time.Duration, draw layout.Handler) {
 		x := newRoute(method, path, need, timeout, a.renderer.page(a.renderer.requireLinks(draw)))
 		x.page = true
 		all = append(all, x)
 	}
 
-	// Only pages for signing in are open. For the others, the node decides by the viewer.
+	// Only pages for signing in are open. What the other pages show, the node decides by their viewer.
 	for _, x := range a.people.Routes() {
 		need := accessRead
 		if x.Open {
 			need = accessOpen
 		}
-		page(x.Method, x.Path, need, x.Timeout, x.Handle)
+		addPage(x.Method, x.Path, need, x.Timeout, x.Handle)
 	}
 
 	for _, x := range a.web.Routes() {
-		page(x.Method, x.Path, accessRead, x.Timeout, x.Handle)
+		addPage(x.Method, x.Path, accessRead, x.Timeout, x.Handle)
 	}
 	for _, x := range a.settings.Routes() {
-		page(x.Method, x.Path, accessRead, x.Timeout, x.Handle)
+		addPage(x.Method, x.Path, accessRead, x.Timeout, x.Handle)
 	}
 
-	// Without embedding the address does not exist.
+	// While embedding is off, its address does not exist.
 	if a.embed {
 		x := newRoute("GET", embedName, accessRead, browseTimeout, a.renderer.embedHandler(a.web.Embedded))
 		x.framed = true
@@ -117,21 +117,21 @@ func (a *pageRoutes) rows() []route {
 	return all
 }
 
-// serveRobots keeps search engines out, which would read every file at every commit.
+// serveRobots asks search engines to read nothing. They would read every file at every commit.
 func serveRobots(_ context.Context, c *call) error {
 	c.mime, c.body = "text/plain; charset=utf-8", []byte("User-agent: *\nDisallow: /\n")
 	return nil
 }
 
-// serveStatic serves styles and scripts. Their URLs contain their version, so browsers may cache
-// them forever.
+// serveStatic serves styles and scripts, compressed if the browser allows it. Their URLs contain
+// their version, so browsers may cache them forever.
 func serveStatic(_ context.Context, c *call) error {
 	file, lasting, ok := layout.Static(c.path)
 	if !ok {
 		return &failure{Status: 404, Code: codeNotFound, Message: "There is no such file"}
 	}
 
-	// A URL of another version also gets the file, but must not cache it.
+	// A URL with another version gets the file of this version, which no browser may cache.
 	c.setHeader("Cache-Control", "no-cache")
 	if lasting {
 		c.setHeader("Cache-Control", "public, max-age=31536000, immutable")
@@ -141,7 +141,7 @@ func serveStatic(_ context.Context, c *call) error {
 	c.setHeader("Content-Security-Policy", layout.CSP)
 	c.setHeader("Cross-Origin-Resource-Policy", "same-origin")
 
-	// The files are part of the program, and compressed once.
+	// The files are part of the program, which compresses each once.
 	c.mime, c.body = file.Mime, file.Body
 	if strings.Contains(c.requestHeader("Accept-Encoding"), "gzip") {
 		c.setHeader("Content-Encoding", "gzip")
@@ -150,13 +150,14 @@ func serveStatic(_ context.Context, c *call) error {
 	return nil
 }
 
-// page makes a handler that draws a page.
+// page makes a handler that draws a page. It parses the form of a POST, which must come from this
+// site.
 func (r *renderer) page(draw layout.Handler) handler {
 	return func(ctx context.Context, c *call) error {
 		began := r.now()
 		v := r.visit(c)
 		if c.method == "POST" {
-			// Browsers send cookies with another site's forms too.
+			// Check the origin, because browsers send cookies with another site's forms too.
 			if err := v.SameSite(); err != nil {
 				return err
 			}
@@ -176,8 +177,8 @@ func (r *renderer) page(draw layout.Handler) handler {
 	}
 }
 
-// requireLinks redirects a user who must link an account to the page for that. It does not hold
-// back that page, nor those for signing in and out.
+// requireLinks makes a handler that redirects a person who must link an account to the page for
+// that. It draws that page, and all pages for viewers without a session.
 func (r *renderer) requireLinks(draw layout.Handler) layout.Handler {
 	return func(ctx context.Context, v *layout.Visit) error {
 		if v.Path != "/settings/account" && v.Viewer.Session != "" && len(r.providers.Missing(v.Viewer)) > 0 {
@@ -190,7 +191,7 @@ func (r *renderer) requireLinks(draw layout.Handler) layout.Handler {
 	}
 }
 
-// visit makes the request for pages.
+// visit converts a call to the request that pages use.
 func (r *renderer) visit(c *call) *layout.Visit {
 	v := &layout.Visit{
 		Method: c.method, Path: string(c.rc.URI().PathOriginal()), Part: c.requestHeader("X-Shoal-Part"),
@@ -202,7 +203,7 @@ func (r *renderer) visit(c *call) *layout.Visit {
 	return v
 }
 
-// answerPage copies the drawn page into the answer.
+// answerPage copies the drawn page into the answer, with the headers that all pages have.
 func (c *call) answerPage(v *layout.Visit) {
 	c.status, c.mime, c.body = v.Status, v.Mime, v.Body
 	c.header = append(c.header, v.Header...)
@@ -211,7 +212,7 @@ func (c *call) answerPage(v *layout.Visit) {
 		c.setHeader("X-Accel-Buffering", "no")
 	}
 
-	// A page may have set its own policy.
+	// Keep headers that the page has set itself.
 	if !c.hasHeader("Content-Security-Policy") {
 		c.setHeader("Content-Security-Policy", v.Policy())
 	}
@@ -221,13 +222,13 @@ func (c *call) answerPage(v *layout.Visit) {
 			c.setHeader(kv[0], kv[1])
 		}
 	}
-	c.pack()
+	c.compress()
 }
 
 // pageHeaders are the headers of every page that does not set them itself.
 var pageHeaders = [...][2]string{
 	{"Cache-Control", "no-store"},
-	{"Referrer-Policy", "same-origin"}, // with no-referrer, browsers send forms with "Origin: null", which is refused
+	{"Referrer-Policy", "same-origin"}, // with no-referrer, browsers send forms with "Origin: null", which SameSite refuses
 	{"X-Frame-Options", "DENY"},
 	{"Cross-Origin-Opener-Policy", "same-origin"},
 	{"Cross-Origin-Resource-Policy", "same-origin"},
@@ -245,15 +246,16 @@ func (c *call) hasHeader(name string) bool {
 	return false
 }
 
-// smallestPacked is the size of the smallest page that is compressed.
-const smallestPacked = 4 << 10
+// minCompressed is the size of the smallest page that is compressed, in bytes.
+const minCompressed = 4 << 10
 
-// pack compresses a page unless the client is on this machine. API answers are not compressed,
-// since their clients are mostly near.
-func (c *call) pack() {
+// compress compresses the page in the answer, if the browser allows it, and neither the page is
+// small nor the browser on this machine. Answers of the API stay uncompressed, because most of their
+// clients are near.
+func (c *call) compress() {
 	addr := origin.Of(c.rc.RemoteAddr())
-	near := addr.IsValid() && addr.IsLoopback() && c.requestHeader("X-Forwarded-For") == ""
-	if near || c.stream == nil && len(c.body) < smallestPacked || !strings.Contains(c.requestHeader("Accept-Encoding"), "gzip") || !strings.HasPrefix(c.mime, "text/") {
+	isLocal := addr.IsValid() && addr.IsLoopback() && c.requestHeader("X-Forwarded-For") == ""
+	if isLocal || c.stream == nil && len(c.body) < minCompressed || !strings.Contains(c.requestHeader("Accept-Encoding"), "gzip") || !strings.HasPrefix(c.mime, "text/") {
 		return
 	}
 
@@ -263,44 +265,44 @@ func (c *call) pack() {
 		return
 	}
 	var b bytes.Buffer
-	w := newPacker(&b)
+	w := newCompressor(&b)
 	_, _ = w.Write(c.body) // writes to memory do not fail
 	_ = w.Close()
 	c.body = b.Bytes()
 }
 
-// packLevel is the gzip level. It saves a fifth against the fastest level, for half a
-// millisecond.
-const packLevel = 6
+// compressionLevel is gzip's level for pages. Its pages are a fifth smaller than at the fastest
+// level, and take half a millisecond longer.
+const compressionLevel = 6
 
-func newPacker(w io.Writer) *gzip.Writer {
-	z, _ := gzip.NewWriterLevel(w, packLevel) // the level is valid
+func newCompressor(w io.Writer) *gzip.Writer {
+	z, _ := gzip.NewWriterLevel(w, compressionLevel) // fails for invalid levels only
 	return z
 }
 
-// compressStream compresses a streamed page. Each flush of the page, and each full buffer, is sent at
-// once.
+// compressStream makes a stream that compresses another one. It sends what a flush or a full buffer
+// of the page writes at once.
 func compressStream(stream func(*bufio.Writer) error) func(*bufio.Writer) error {
 	return func(w *bufio.Writer) error {
-		z := newPacker(w)
-		if err := stream(bufio.NewWriterSize(flushing{z, w}, packedPart)); err != nil {
+		z := newCompressor(w)
+		if err := stream(bufio.NewWriterSize(flushingCompressor{z, w}, compressedPart)); err != nil {
 			return err
 		}
 		return errors.Join(z.Close(), w.Flush())
 	}
 }
 
-// packedPart is how many bytes of a page are compressed together.
-const packedPart = 32 << 10
+// compressedPart is how many bytes of a page are compressed together.
+const compressedPart = 32 << 10
 
-// flushing compresses each part that is written, and sends it.
-type flushing struct {
+// flushingCompressor compresses each part that is written, and sends it at once.
+type flushingCompressor struct {
 	z *gzip.Writer
 	w *bufio.Writer
 }
 
-// Write sends p.
-func (f flushing) Write(p []byte) (int, error) {
+// Write compresses and sends p.
+func (f flushingCompressor) Write(p []byte) (int, error) {
 	n, err := f.z.Write(p)
 	if err != nil {
 		return n, err
@@ -308,8 +310,8 @@ func (f flushing) Write(p []byte) (int, error) {
 	return n, errors.Join(f.z.Flush(), f.w.Flush())
 }
 
-// fail answers a failure as a page. A user who is not signed in is redirected to the sign-in, and
-// back afterwards.
+// fail answers a failure as a page. It redirects a reader who has to sign in to the sign-in page,
+// which leads back afterwards.
 func (r *renderer) fail(c *call, f *failure) {
 	v := r.visit(c)
 
@@ -320,13 +322,13 @@ func (r *renderer) fail(c *call, f *failure) {
 		return
 	}
 
-	wait := 0
+	waitSeconds := 0
 	if f.RetryAfter > 0 || f.Status == 429 {
-		wait, _ = strconv.Atoi(f.retryAfter())
+		waitSeconds, _ = strconv.Atoi(f.retryAfter())
 		v.Set("Retry-After", f.retryAfter())
 	}
 
-	if err := v.ShowError(f.Status, f.Message, wait); err != nil {
+	if err := v.ShowError(f.Status, f.Message, waitSeconds); err != nil {
 		r.log.Error("draw an error page", "error", err)
 		c.fail(f)
 		return
@@ -334,8 +336,8 @@ func (r *renderer) fail(c *call, f *failure) {
 	c.answerPage(v)
 }
 
-// wantsPage reports whether a failure is shown as a page: if the route is a page, or if a browser
-// opened an unknown address.
+// wantsPage reports whether the server answers a failure with a page: if the route is a page, or if
+// a browser has opened another address outside of /api/.
 func (c *call) wantsPage(r *route) bool {
 	return r.page || !strings.HasPrefix(c.path, "/api/") && c.rc != nil && strings.Contains(c.requestHeader("Accept"), "text/html")
 }

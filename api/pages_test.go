@@ -74,7 +74,7 @@ func TestPageCompression_beatsTheFastestLevel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := size(w, &fast), size(newPacker(&ours), &ours); b > a*92/100 {
+	if a, b := size(w, &fast), size(newCompressor(&ours), &ours); b > a*92/100 {
 		t.Errorf("%d bytes, the fastest makes %d", b, a)
 	}
 }

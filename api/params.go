@@ -10,7 +10,7 @@ import (
 // params reads query parameters and collects errors, so that one answer names every mistake.
 type params struct {
 	c       *call
-	missing bool
+	missing bool // a required parameter is missing
 	errs    []string
 }
 
@@ -32,7 +32,7 @@ func (p *params) wrong(name, format string, args ...any) {
 	p.errs = append(p.errs, name+": "+fmt.Sprintf(format, args...))
 }
 
-// required returns a parameter that must be there and not empty.
+// required returns a parameter, and reports it as an error if it is missing or empty.
 func (p *params) required(name string) string {
 	before := len(p.errs)
 	s := p.text(name)
@@ -54,28 +54,30 @@ func (p *params) text(name string) string {
 	return s
 }
 
-// integer returns a whole number between lo and hi; usual if it is missing.
-func (p *params) integer(name string, usual, lo, hi int) int {
-	// Refuse a value out of bounds: with the bound instead, the answer would look like the
+// integer returns a parameter that must be a whole number from lo to hi; fallback if it is missing
+// or invalid.
+func (p *params) integer(name string, fallback, lo, hi int) int {
+	// Refuse a number out of bounds. If the bound took its place, the answer would look like the
 	// requested page.
 	s, ok := p.c.arg(name)
 	if !ok {
-		return usual
+		return fallback
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil {
 		p.wrong(name, "expected a whole number")
-		return usual
+		return fallback
 	}
 
 	if n < lo || n > hi {
 		p.wrong(name, "must be between %d and %d", lo, hi)
-		return usual
+		return fallback
 	}
 	return n
 }
 
-// choice returns one of the words; the first if it is missing.
+// choice returns a parameter that must be one of the words; the first word if it is missing or
+// invalid.
 func (p *params) choice(name string, words ...string) string {
 	s, ok := p.c.arg(name)
 	if !ok {
@@ -88,11 +90,11 @@ func (p *params) choice(name string, words ...string) string {
 	return s
 }
 
-// flag returns true or false; usual if it is missing.
-func (p *params) flag(name string, usual bool) bool {
+// flag returns a parameter that must be true or false; fallback if it is missing or invalid.
+func (p *params) flag(name string, fallback bool) bool {
 	s, ok := p.c.arg(name)
 	if !ok {
-		return usual
+		return fallback
 	}
 
 	// A parameter without a value, such as ?accept, means true.
@@ -103,5 +105,5 @@ func (p *params) flag(name string, usual bool) bool {
 		return false
 	}
 	p.wrong(name, "expected true or false")
-	return usual
+	return fallback
 }

@@ -18,45 +18,45 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// parts are the parts of a node that the routes use. *node.Node's parts implement them.
+// parts are the parts of a node that the routes use, as interfaces.
 type parts struct {
-	keys      auth.Keys
-	sessions  people.Sessions
-	signing   people.Passwords
-	doors     people.Providers
-	base      func() string // prefix of every link
-	search    symbols.Searcher
-	browse    browse.Reader
-	operate   operate.Operator
-	state     state
-	apiKeys   web.Keys
-	watches   web.Watches
-	callers   callers
-	chats     nodeask.Chats
-	users     people.Accounts
-	config    settings.Config
-	suggest   web.Suggester
-	agents    authority
-	chronicle trail
-	asking    []tool.Tool // tools that use a language model
-	enforces  func() bool // reports whether viewers may see different repositories; nil for no
+	keys       auth.Keys
+	sessions   people.Sessions
+	passwords  people.Passwords
+	providers  people.Providers
+	base       func() string // prefix of every link
+	search     symbols.Searcher
+	browse     browse.Reader
+	operate    operate.Operator
+	state      state
+	apiKeys    web.Keys
+	watches    web.Watches
+	callers    callers
+	chats      nodeask.Chats
+	users      people.Accounts
+	config     settings.Config
+	suggest    web.Suggester
+	agents     authority
+	chronicle  trail
+	modelTools []tool.Tool // tools that use a language model
+	enforces   func() bool // reports whether viewers may see different repositories; nil means no
 }
 
 // partsOf returns the parts of a node that the API uses.
 func partsOf(n *node.Node) parts {
 	return parts{
-		keys: callerKeys{n.Keys, n.Sessions, n}, sessions: n.Sessions, signing: n.Passwords, doors: n.SignIn(), base: n.BaseURL,
+		keys: callerKeys{n.Keys, n.Sessions, n}, sessions: n.Sessions, passwords: n.Passwords, providers: n.SignIn(), base: n.BaseURL,
 		search: n.Search, browse: n.Browse, operate: n.Operate, state: n,
 		apiKeys: n.Keys, watches: n.Watches, callers: n.Keys, users: n.People,
-		chats: n.Ask, asking: []tool.Tool{n.Ask.Tool()},
+		chats: n.Ask, modelTools: []tool.Tool{n.Ask.Tool()},
 		config: n.Config, chronicle: n.Chronicle,
-		suggest:  suggesterOf(n, suggest.Within),
+		suggest:  newSuggester(n, suggest.Within),
 		agents:   n.OAuth(),
 		enforces: n.Enforces,
 	}
 }
 
-// callerKeys authenticates a request: by key, by session, or as a guest.
+// callerKeys implements auth.Keys: a request has a key, a session, or no credential.
 type callerKeys struct {
 	*account.Keyring
 	sessions

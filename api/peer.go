@@ -8,34 +8,35 @@ import (
 	"time"
 )
 
-// peerInterval is how often running requests are checked, and so how long a search may go on
-// after its client left.
+// peerInterval is the pause between two checks of the clients of running requests. A search may run
+// that long after its client has left.
 const peerInterval = 100 * time.Millisecond
 
-// peers ends the requests of clients that have left. fasthttp cannot notice that, because it does
-// not read from a connection while a handler runs. peers checks the sockets without reading from
-// them. One goroutine checks all requests, so each request costs only two map operations.
+// peers cancels the requests of clients that have left. fasthttp does not notice that a client has
+// left, because it does not read from a connection while a handler runs. peers checks the sockets
+// without reading from them. One goroutine checks all requests, so each request costs only two map
+// operations.
 type peers struct {
-	mu   sync.Mutex // guards the fields below
-	next uint64
-	all  map[uint64]peer
+	mu     sync.Mutex // guards the fields below
+	lastID uint64
+	all    map[uint64]peer
 }
 
 type peer struct {
-	conn net.Conn
-	gone context.CancelCauseFunc
+	conn   net.Conn
+	cancel context.CancelCauseFunc
 }
 
 func newPeers() *peers { return &peers{all: map[uint64]peer{}} }
 
-// add watches the connection of a request until remove is called with the returned number. If the
-// client closes the connection, add calls gone with errPeerGone.
-func (p *peers) add(conn net.Conn, gone context.CancelCauseFunc) uint64 {
+// add watches the connection of a request until remove is called with the returned id, which is
+// never 0. If the client closes the connection, run calls cancel with errPeerGone.
+func (p *peers) add(conn net.Conn, cancel context.CancelCauseFunc) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next++
-	p.all[p.next] = peer{conn, gone}
-	return p.next
+	p.lastID++
+	p.all[p.lastID] = peer{conn, cancel}
+	return p.lastID
 }
 
 func (p *peers) remove(id uint64) {
@@ -58,24 +59,24 @@ func (p *peers) run(ctx context.Context) {
 	}
 }
 
-// checkAll checks every connection once. It holds the lock meanwhile, so that it never touches the
-// connection of a request that has been removed. Each check is one system call that does not
-// block.
+// checkAll checks every connection once, and cancels the requests of those that are closed. It holds
+// the lock meanwhile, so that it never uses the connection of a removed request. Each check is one
+// system call that does not block.
 func (p *peers) checkAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id, w := range p.all {
-		if isClosed(w.conn) {
-			w.gone(errPeerGone)
+	for id, watched := range p.all {
+		if isClosed(watched.conn) {
+			watched.cancel(errPeerGone)
 			delete(p.all, id)
 		}
 	}
 }
 
-// isClosed reports whether the client closed its connection: a read would return the end or an
-// error at once. Waiting bytes of a next request mean that the client is there.
+// isClosed reports whether the client has closed its connection: whether a read would return the end
+// or an error at once. A client that has sent bytes of its next request is still there.
 func isClosed(conn net.Conn) bool {
-	if g := guestOf(conn); g != nil { // below TLS
+	if g := guestOf(conn); g != nil { // check the socket below TLS
 		conn = g
 	}
 	sc, ok := conn.(syscall.Conn)
@@ -88,15 +89,15 @@ func isClosed(conn net.Conn) bool {
 		return true
 	}
 
-	gone := false
+	closed := false
 	err = raw.Control(func(fd uintptr) {
 		var b [1]byte
 		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		switch {
-		case err == syscall.EAGAIN || err == syscall.EINTR:
+		case err == syscall.EAGAIN || err == syscall.EINTR: // nothing to read now
 		case err != nil || n == 0:
-			gone = true
+			closed = true
 		}
 	})
-	return gone || err != nil
+	return closed || err != nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// userRoutes handles accounts and their sessions.
+// userRoutes handles accounts with their grants, passwords and sessions.
 type userRoutes struct {
 	users     people.Accounts
 	passwords people.Passwords
@@ -18,14 +18,14 @@ type userRoutes struct {
 	base      func() string
 }
 
-func (a *userRoutes) rows() []route {
+func (a *userRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/users", accessOwner, adminTimeout, ownerAnswer(a.users.Users)),
 		newRoute("POST", "/api/users", accessOwner, adminTimeout, ownerHandler(a.create)),
 		newRoute("POST", "/api/users/{user}", accessOwner, adminTimeout, ownerHandler(a.change)),
 		newRoute("DELETE", "/api/users/{user}", accessOwner, adminTimeout, ownerAction(a.users.DeleteUser)),
 		newRoute("POST", "/api/users/{user}/grants", accessOwner, adminTimeout, ownerHandler(a.grant)),
-		newRoute("GET", "/api/users/{user}/access", accessOwner, adminTimeout, ownerHandler(a.why)),
+		newRoute("GET", "/api/users/{user}/access", accessOwner, adminTimeout, ownerHandler(a.explainAccess)),
 		newRoute("POST", "/api/users/{user}/password", accessOwner, adminTimeout, ownerHandler(a.setPassword)),
 		newRoute("POST", "/api/users/{user}/link", accessOwner, adminTimeout, ownerHandler(a.newLink)),
 		newRoute("GET", "/api/users/{user}/sessions", accessHolder, adminTimeout, holderHandler(a.listSessions)),
@@ -33,9 +33,9 @@ func (a *userRoutes) rows() []route {
 	}
 }
 
-// create handles POST /api/users.
+// create handles POST /api/users. The new account has no password: a further request makes a link
+// for its person, or sets a password.
 func (a *userRoutes) create(ctx context.Context, c *call, by account.Owner) error {
-	// The account has no password yet: the next request creates a link or sets a password.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -50,22 +50,23 @@ func (a *userRoutes) create(ctx context.Context, c *call, by account.Owner) erro
 	return c.answer(a.users.CreateUser(ctx, by, req))
 }
 
-// change handles POST /api/users/{user}.
+// change handles POST /api/users/{user}: a new name, role or state. What the body lacks stays
+// unchanged.
 func (a *userRoutes) change(ctx context.Context, c *call, by account.Owner) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
 	}
 
-	req := account.ChangeUserRequest{User: c.wild[0], Role: f.role()}
+	req := account.ChangeUserRequest{User: c.pathValues[0], Role: f.role()}
 
-	// An empty name is a change; a missing one is not.
+	// An empty name removes the name. A missing one changes nothing.
 	if _, ok := f.member("name"); ok {
 		name := f.text("name")
 		req.Name = &name
 	}
 
-	// "waiting" cannot be set.
+	// Nobody can set an account back to "waiting".
 	switch state := f.text("state"); state {
 	case "":
 	case "active":
@@ -84,13 +85,13 @@ func (a *userRoutes) change(ctx context.Context, c *call, by account.Owner) erro
 
 // setPassword handles POST /api/users/{user}/password.
 func (a *userRoutes) setPassword(ctx context.Context, c *call, by account.Owner) error {
-	// Only in the body: URLs get into logs, also of proxies.
+	// Read the password from the body only, because proxies log URLs.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
 	}
 
-	req := account.SetPasswordRequest{User: c.wild[0], Password: f.required("password")}
+	req := account.SetPasswordRequest{User: c.pathValues[0], Password: f.required("password")}
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -98,16 +99,15 @@ func (a *userRoutes) setPassword(ctx context.Context, c *call, by account.Owner)
 	return c.answer(a.passwords.SetPassword(ctx, by, req))
 }
 
-// newLink handles POST /api/users/{user}/link.
+// newLink handles POST /api/users/{user}/link: it makes a link by which a person sets a password.
+// With join the link is an invitation, which is valid for longer. Owners get no invitations.
 func (a *userRoutes) newLink(ctx context.Context, c *call, by account.Owner) error {
-	// With join the link is an invitation, which lasts longer than a link for a forgotten
-	// password. Owners get no invitations.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
 	}
 
-	req := account.NewLinkRequest{User: c.wild[0], Join: f.flag("join")}
+	req := account.NewLinkRequest{User: c.pathValues[0], Join: f.flag("join")}
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -126,16 +126,16 @@ func (a *userRoutes) newLink(ctx context.Context, c *call, by account.Owner) err
 	}{a.base() + "/join?link=" + l.Token, l.Expires, l.User, l.Mail})
 }
 
-// grant handles POST /api/users/{user}/grants.
+// grant handles POST /api/users/{user}/grants: it adds and removes grants, and answers with all.
 func (a *userRoutes) grant(ctx context.Context, c *call, by account.Owner) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
 	}
 
-	req := account.GrantRequest{User: c.wild[0]}
+	req := account.GrantRequest{User: c.pathValues[0]}
 
-	// Without add and remove, the answer lists the grants.
+	// Without add and remove nothing changes.
 	if _, ok := f.member("add"); ok {
 		req.Add = f.texts("add")
 	}
@@ -149,31 +149,32 @@ func (a *userRoutes) grant(ctx context.Context, c *call, by account.Owner) error
 	return c.answer(a.users.Grant(ctx, by, req))
 }
 
-// why handles GET /api/users/{user}/access.
-func (a *userRoutes) why(ctx context.Context, c *call, by account.Owner) error {
+// explainAccess handles GET /api/users/{user}/access: why an account sees a repository, or not.
+func (a *userRoutes) explainAccess(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	repo := p.required("repo")
 	if err := p.err(); err != nil {
 		return err
 	}
 
-	return c.answer(a.users.Why(ctx, by, c.wild[0], repo))
+	return c.answer(a.users.Why(ctx, by, c.pathValues[0], repo))
 }
 
 // listSessions handles GET /api/users/{user}/sessions.
 func (a *userRoutes) listSessions(ctx context.Context, c *call, by account.Holder) error {
-	return c.answer(a.sessions.SessionsOf(ctx, by, c.wild[0]))
+	return c.answer(a.sessions.SessionsOf(ctx, by, c.pathValues[0]))
 }
 
-// endSessions handles DELETE /api/users/{user}/sessions.
+// endSessions handles DELETE /api/users/{user}/sessions: it ends one session, or all without the
+// parameter session.
 func (a *userRoutes) endSessions(ctx context.Context, c *call, by account.Holder) error {
-	// An empty id is an error, so that a client's mistake never ends all sessions. So is
-	// "others": for a key, all sessions are others.
+	// Refuse an empty id, so that a client's mistake never ends all sessions. Refuse "others" too:
+	// it would end all sessions but the caller's, and a caller with a key has none.
 	which, given := c.arg("session")
 	if given && (which == "" || which == "others" || len(which) > 64 || strings.Trim(which, "0123456789abcdefghijklmnopqrstuvwxyz") != "") {
 		return &failure{Status: 400, Code: codeInvalidParams, Message: "session: give the id of a session, or leave it out for all."}
 	}
-	n, err := a.sessions.EndSessions(ctx, by, c.wild[0], which)
+	n, err := a.sessions.EndSessions(ctx, by, c.pathValues[0], which)
 	if err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (a *userRoutes) endSessions(ctx context.Context, c *call, by account.Holder
 	}{n})
 }
 
-// role reads the member "role"; RoleNone if it is missing.
+// role returns the role in the member "role"; RoleNone if it is missing or invalid.
 func (f *fields) role() catalog.Role {
 	switch role := f.text("role"); role {
 	case "member":

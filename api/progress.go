@@ -12,29 +12,30 @@ import (
 // progressEvery is how often a stream reports the progress of its search.
 const progressEvery = 100 * time.Millisecond
 
-// tellProgress sends the progress of a search from time to time, until end is called. After that
-// it sends nothing more. end may be called twice. If p is nil, nothing is sent.
-func tellProgress(ctx context.Context, p *search.Progress, events chan<- event) (end func()) {
+// startProgress sends the progress of a search every progressEvery until stop is called, which may
+// happen twice. Nothing is sent after stop has returned. If p is nil, nothing is sent at all.
+func startProgress(ctx context.Context, p *search.Progress, events chan<- event) (stop func()) {
 	if p == nil {
 		return func() {}
 	}
 
 	ctx, cancel := context.WithCancel(ctx)
-	var teller sync.WaitGroup
-	teller.Go(func() {
+	var sender sync.WaitGroup
+	sender.Go(func() {
 		for clock.Wait(ctx, progressEvery) {
 			if sendEvent(ctx, events, appendValue(nil, progressEvent{"progress", p.Now()})) != nil {
-				return // the search has ended, or its client has gone
+				return // stop was called, or the client has gone
 			}
 		}
 	})
 	return func() {
 		cancel()
-		teller.Wait()
+		sender.Wait()
 	}
 }
 
-// sendEvent passes on a part of a stream, once the previous one is written.
+// sendEvent sends a part of a stream to its writer, once the writer has written the previous one. It
+// fails if ctx ends before.
 func sendEvent(ctx context.Context, events chan<- event, data []byte) error {
 	select {
 	case events <- event{data: data}:

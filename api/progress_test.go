@@ -69,7 +69,7 @@ func TestProgressReporter_stopsEvenIfNobodyReads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		events := make(chan event)
-		end := tellProgress(t.Context(), &search.Progress{}, events)
+		end := startProgress(t.Context(), &search.Progress{}, events)
 		<-events
 		<-events
 		synctest.Wait()

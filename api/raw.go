@@ -34,7 +34,7 @@ func (a *fileRoutes) raw(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// First check whether the client has the file already; ranges come after that.
+	// Check whether the client has the file already before looking at the range, as HTTP demands.
 	tag := web.RawTag(r)
 	if web.Unchanged(tag, c.requestHeader("If-None-Match")) {
 		c.header, c.status = append(c.header, web.RawHeader(r)...), fasthttp.StatusNotModified
@@ -47,29 +47,30 @@ func (a *fileRoutes) raw(ctx context.Context, c *call) error {
 
 	c.header = append(c.header, web.RawHeader(r)...)
 	c.setHeader("Accept-Ranges", "bytes")
-	kind, save := web.RawType(r)
-	if save {
+	kind, isDownload := web.RawType(r)
+	if isDownload {
 		c.setHeader("Content-Disposition", saveAs(r.Path))
 	}
 	c.mime, c.body = kind, part
 	return nil
 }
 
-// requestedRange returns the bytes that the header Range requests, or all of them. Several ranges count as
-// none, since clients must accept the whole file anyway.
+// requestedRange returns the bytes that the header Range requests, and sets the status and headers
+// for them. Without a valid range it returns all bytes. So it does for several ranges, because
+// clients must accept the whole file anyway.
 func (c *call) requestedRange(text []byte, tag string) ([]byte, error) {
 	header := c.requestHeader("Range")
 	if c.method != fasthttp.MethodGet || header == "" {
 		return text, nil
 	}
 
-	// Ranges of different versions do not fit together.
+	// The client has a part of another version, so send it the whole file.
 	if known := c.requestHeader("If-Range"); known != "" && known != tag {
 		return text, nil
 	}
 
-	start, end, asked := byteRange(header, len(text))
-	if !asked {
+	start, end, ok := byteRange(header, len(text))
+	if !ok {
 		return text, nil
 	}
 	if start >= end {
@@ -83,31 +84,30 @@ func (c *call) requestedRange(text []byte, tag string) ([]byte, error) {
 	return bytes.Clone(text[start:end]), nil
 }
 
-// byteRange parses the header Range for size bytes. If the range contains none of them, start is
-// not before end. asked is false if the header must be ignored: another unit, several ranges, or
-// no valid range.
-func byteRange(header string, size int) (start, end int, asked bool) {
-	one, ok := strings.CutPrefix(header, "bytes=")
-	from, to, ranged := strings.Cut(strings.TrimSpace(one), "-")
-	if !ok || !ranged {
+// byteRange parses the header Range for a file of size bytes. If no byte of the file is in the range,
+// start is not before end. ok is false if the header must be ignored: another unit, several ranges,
+// or no valid range.
+func byteRange(header string, size int) (start, end int, ok bool) {
+	text, isBytes := strings.CutPrefix(header, "bytes=")
+	from, to, hasDash := strings.Cut(strings.TrimSpace(text), "-")
+	if !isBytes || !hasDash {
 		return 0, 0, false
 	}
-	first, good := position(from, size)
-	last, well := position(to, size)
-
+	first, firstOK := parsePosition(from, size)
+	last, lastOK := parsePosition(to, size)
 	switch {
-	case from == "" && well: // the last bytes
+	case from == "" && lastOK: // -N: the last N bytes
 		return size - last, size, true
-	case to == "" && good:
+	case to == "" && firstOK: // N-: all bytes from N on
 		return first, size, true
-	case good && well && !lessDecimal(to, from):
+	case firstOK && lastOK && !lessDecimal(to, from):
 		return first, min(last+1, size), true
 	}
 	return 0, 0, false
 }
 
-// position parses a number of a range; a larger one becomes size.
-func position(text string, size int) (n int, ok bool) {
+// parsePosition parses a number of a range. A number above size becomes size.
+func parsePosition(text string, size int) (n int, ok bool) {
 	long, err := strconv.ParseUint(text, 10, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, false
@@ -115,7 +115,7 @@ func position(text string, size int) (n int, ok bool) {
 	return int(min(long, uint64(size))), true
 }
 
-// lessDecimal compares two decimal numbers of any length.
+// lessDecimal reports whether a is less than b. Both are decimal numbers of any length.
 func lessDecimal(a, b string) bool {
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
 	if len(a) != len(b) {

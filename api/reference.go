@@ -11,15 +11,15 @@ import (
 	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
-// referenceRoutes handles the routes below /api/ee, where Sourcebot's clients look for accounts
-// and the audit.
+// referenceRoutes handles the routes below /api/ee, by which Sourcebot's clients read accounts and
+// the audit.
 type referenceRoutes struct {
 	users   people.Accounts
 	audit   auditRoutes
 	version string
 }
 
-func (a *referenceRoutes) rows() []route {
+func (a *referenceRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/ee/users", accessOwner, adminTimeout, ownerHandler(a.list)),
 		newRoute("GET", "/api/ee/user", accessOwner, adminTimeout, ownerHandler(a.get)),
@@ -47,7 +47,7 @@ func referenceUserOf(u *account.UserInfo) referenceUserJSON {
 		Created: formatTime(u.Created), Updated: formatTime(u.Created),
 	}
 
-	// Only the audit knows when an account was changed.
+	// The account does not store when it was suspended. Any time tells clients that it is suspended.
 	if u.State == catalog.AccountSuspended {
 		out.Suspended = &out.Updated
 	}
@@ -107,7 +107,7 @@ func (a *referenceRoutes) remove(ctx context.Context, c *call, by account.Owner)
 	}{true, "The account " + u.Email + " is deleted."})
 }
 
-// auditRowJSON is a row of the audit, with the additional columns of Sourcebot.
+// auditRowJSON is a line of the audit with the members that Sourcebot adds.
 type auditRowJSON struct {
 	chronicle.Line
 	Metadata map[string]string `json:"metadata"`
@@ -129,13 +129,13 @@ func (a *referenceRoutes) events(ctx context.Context, c *call, by account.Owner)
 		return err
 	}
 
-	r, err := a.audit.page(ctx, c, by, req)
+	r, err := a.audit.readPage(ctx, c, by, req)
 	if err != nil {
 		return err
 	}
 	out := make([]auditRowJSON, len(r.Lines))
 	for i, line := range r.Lines {
-		out[i] = auditRowJSON{line, line.Metadata, a.version, 1}
+		out[i] = auditRowJSON{Line: line, Metadata: line.Metadata, Version: a.version, Org: 1}
 		if line.Metadata == nil {
 			out[i].Metadata = map[string]string{}
 		}
@@ -143,8 +143,9 @@ func (a *referenceRoutes) events(ctx context.Context, c *call, by account.Owner)
 	return c.json(out, reply.Precise)
 }
 
-// elsewhere names the replacement of Sourcebot's routes that do not exist here.
-var elsewhere = []struct{ prefix, sentence string }{
+// replacements names, for routes of Sourcebot that do not exist here, what replaces them. The first
+// row whose prefix fits counts.
+var replacements = []struct{ prefix, sentence string }{
 	{"/api/ee/scoped_access_token", "There are no tokens for some repositories alone. POST /api/keys makes a key with the rights of its account; an agent that signs in is bound to repositories on the page where a person lets it in."},
 	{"/api/ee/chat", "Conversations are at /api/chat."},
 	{"/api/ee/mcp", "The tool server is at /api/mcp."},
@@ -161,13 +162,13 @@ var elsewhere = []struct{ prefix, sentence string }{
 	{"/scim/", "There is no SCIM; POST /api/users makes accounts."},
 }
 
-// unknownPath returns the failure for an unknown path.
+// unknownPath returns the failure for a path without a route.
 func unknownPath(path string) *failure {
 	f := &failure{Status: 404, Code: codeNotFound, Message: "This API endpoint does not exist"}
 	if !strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/scim/") {
 		f.Message = "Nothing has this address"
 	}
-	for _, x := range elsewhere {
+	for _, x := range replacements {
 		if strings.HasPrefix(path, x.prefix) {
 			f.Message += ". " + x.sentence
 			break

@@ -26,7 +26,7 @@ func TestSourcebotRoutes_serveAccountsAndAudit(t *testing.T) {
 }
 
 // A Sourcebot path that is not served names its replacement.
-func TestSourcebotRoutes_unservedOnesNameTheirReplacement(t *testing.T) {
+func TestSourcebotRoutes_answerNamesTheReplacementOfAMissingRoute(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	for path, want := range map[string]string{
@@ -41,7 +41,7 @@ func TestSourcebotRoutes_unservedOnesNameTheirReplacement(t *testing.T) {
 	}
 
 	// The named replacement exists.
-	for _, x := range elsewhere {
+	for _, x := range replacements {
 		for word := range strings.FieldsSeq(x.sentence) {
 			path, _, _ := strings.Cut(strings.Trim(word, ".,;"), "?")
 			if strings.HasPrefix(path, "/") {

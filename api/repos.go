@@ -16,7 +16,7 @@ type repoRoutes struct {
 	base    func() string
 }
 
-func (a *repoRoutes) rows() []route {
+func (a *repoRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/repos", accessRead, quickTimeout, a.list),
 		newRoute("POST", "/api/repos/{id}/reindex", accessOwner, adminTimeout, ownerHandler(a.reindex)),
@@ -45,14 +45,14 @@ func (a *repoRoutes) list(ctx context.Context, c *call) error {
 		return err
 	}
 
-	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Repos), r.Total, false})
+	c.setPageHeaders(a.base(), paged{req.Page, req.PerPage, len(r.Repos), r.Total, false})
 	return c.json(r.Repos)
 }
 
 // reindex handles POST /api/repos/{id}/reindex.
 func (a *repoRoutes) reindex(ctx context.Context, c *call, by account.Owner) error {
-	// Use the id, because names contain slashes and can change.
-	id, err := strconv.ParseUint(c.wild[0], 10, 32)
+	// The path has the repository's id, because names contain slashes and can change.
+	id, err := strconv.ParseUint(c.pathValues[0], 10, 32)
 	if err != nil {
 		return invalidParams("id: expected the number of a repository")
 	}

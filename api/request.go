@@ -14,71 +14,70 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// onHead is called when the head of a request has arrived. If the announced body is too large
-// or the head is ambiguous, the request continues without a body, with a mark for later, and its
-// connection will close. Otherwise the body's first byte must come within patience.
+// onHead is called when the head of a request has arrived. If the announced body is too large or the
+// head is ambiguous, it removes the body, sets an internal header for the handler, and lets the
+// connection close after the answer. The first byte of a body must come within opt.patience.
 func (s *Server) onHead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	h.Del(announced)
-	h.Del(unclear)
-	if ambiguous(h.RawHeaders()) {
+	h.Del(headerBodyLength)
+	h.Del(headerAmbiguous)
+	if isAmbiguous(h.RawHeaders()) {
 		h.SetContentLength(0)
 		h.SetConnectionClose()
-		h.Set(unclear, "yes")
+		h.Set(headerAmbiguous, "yes")
 	}
 	if n := h.ContentLength(); n > largestBody {
 		h.SetContentLength(0)
 		h.SetConnectionClose()
-		h.Set(announced, strconv.Itoa(n))
+		h.Set(headerBodyLength, strconv.Itoa(n))
 	}
 	return fasthttp.RequestConfig{ReadTimeout: s.opt.patience}
 }
 
-// announced is an internal header with the length of a body that is too large. headRead deletes it
-// from what a client sends.
-const announced = "announced length"
+// Internal headers of a request. onHead deletes them from what a client sends.
+const (
+	headerBodyLength = "announced length" // length of a body that is too large
+	headerAmbiguous  = "unclear head"     // set if the head is ambiguous
+)
 
-// unclear is the internal header of an ambiguous head.
-const unclear = "unclear head"
-
-// ambiguous reports whether two programs could read the fields of a head differently. A proxy and
+// isAmbiguous reports whether two programs could read the fields of a head differently. A proxy and
 // the node must see the same request. RFC 9112 allows refusing all these heads.
-func ambiguous(fields []byte) bool {
-	framing := 0 // fields that set the length of the body
+func isAmbiguous(fields []byte) bool {
+	lengthFields := 0 // fields that tell the length of the body
 	for line := range bytes.Lines(fields) {
-		text, ends := bytes.CutSuffix(line, []byte("\r\n"))
-		folded := len(text) > 0 && (text[0] == ' ' || text[0] == '\t')
-		if !ends || folded || bytes.IndexByte(text, '\r') >= 0 {
+		text, hasCRLF := bytes.CutSuffix(line, []byte("\r\n"))
+		isFolded := len(text) > 0 && (text[0] == ' ' || text[0] == '\t') // it continues the line before
+		if !hasCRLF || isFolded || bytes.IndexByte(text, '\r') >= 0 {
 			return true
 		}
 
-		// Compare lengths first, since most fields are neither.
+		// Compare the lengths first: that is faster, and excludes nearly all fields.
 		name, value, _ := bytes.Cut(text, []byte(":"))
 		switch {
 		case len(name) == len("Content-Length") && strings.EqualFold(string(name), "Content-Length"):
-			framing++
+			lengthFields++
 		case len(name) == len("Transfer-Encoding") && strings.EqualFold(string(name), "Transfer-Encoding"):
-			framing++
+			lengthFields++
 			if !strings.EqualFold(string(bytes.Trim(value, " \t")), "chunked") {
 				return true
 			}
 		}
 	}
-	return framing > 1
+	return lengthFields > 1
 }
 
 // announcedTooLarge returns the announced length of a body that is too large; 0 otherwise.
 func announcedTooLarge(rc *fasthttp.RequestCtx) int {
-	n, _ := strconv.Atoi(string(rc.Request.Header.Peek(announced))) // absent: 0
+	n, _ := strconv.Atoi(string(rc.Request.Header.Peek(headerBodyLength))) // without the header: 0
 	return n
 }
 
-// readBody reads the body of an admitted request. Its buffer grows with the bytes that arrive,
-// whatever length was announced, and counts against the shared memory. A body slower than
-// bodyRate is refused.
-func (s *Server) readBody(c *call, most int) *failure {
-	length := c.rc.Request.Header.ContentLength()
-	if announcedTooLarge(c.rc) > 0 || length > most {
-		return tooLarge(most)
+// readBody reads a body of at most limit bytes into c.received. The buffer grows with the bytes that
+// arrive, whatever length was announced, and the request's lease with it. readBody refuses a body
+// that is slower than bodyRate.
+func (s *Server) readBody(c *call, limit int) *failure {
+	length := c.rc.Request.Header.ContentLength() // negative if unknown
+	if announcedTooLarge(c.rc) > 0 || length > limit {
+		return tooLarge(limit)
 	}
 
 	stream := c.rc.RequestBodyStream()
@@ -86,27 +85,27 @@ func (s *Server) readBody(c *call, most int) *failure {
 		return nil
 	}
 
-	// Start small: announcing a megabyte does not send it.
+	// Start with a small buffer: a client may announce a megabyte and send nothing.
 	began := clock.Now()
-	room := firstBody
+	size := firstBody // of the buffer
 	if length >= 0 {
-		room = min(room, length)
+		size = min(size, length)
 	}
 	for {
-		// Double a full buffer, so that it is at most twice as large as what arrived.
-		if f := c.lease.resize(int64(room)); f != nil {
+		// A full buffer doubles, so it is at most twice as large as what has arrived.
+		if f := c.lease.resize(int64(size)); f != nil {
 			return f
 		}
-		c.sent = append(make([]byte, 0, room), c.sent...)
+		c.received = append(make([]byte, 0, size), c.received...)
 
-		for len(c.sent) < room {
-			if err := c.rc.Conn().SetReadDeadline(s.bodyDeadline(began, len(c.sent))); err != nil {
+		for len(c.received) < size {
+			if err := c.rc.Conn().SetReadDeadline(s.bodyDeadline(began, len(c.received))); err != nil {
 				return incompleteBody(err)
 			}
-			n, err := stream.Read(c.sent[len(c.sent):room])
-			c.sent = c.sent[:len(c.sent)+n]
+			n, err := stream.Read(c.received[len(c.received):size])
+			c.received = c.received[:len(c.received)+n]
 			switch {
-			case err == io.EOF && len(c.sent) < length:
+			case err == io.EOF && len(c.received) < length:
 				return incompleteBody(io.ErrUnexpectedEOF)
 			case err == io.EOF:
 				return nil
@@ -115,28 +114,28 @@ func (s *Server) readBody(c *call, most int) *failure {
 			}
 		}
 
-		if len(c.sent) == length {
+		if len(c.received) == length {
 			return nil
 		}
-		if len(c.sent) > most {
-			return tooLarge(most)
+		if len(c.received) > limit {
+			return tooLarge(limit)
 		}
-		room = min(2*room, most+1)
+		size = min(2*size, limit+1) // one byte above the limit shows that the body is too large
 	}
 }
 
-// bodyDeadline returns the time by which more of the body must arrive, after n bytes.
+// bodyDeadline returns when the byte after the first n must have arrived.
 func (s *Server) bodyDeadline(began time.Time, n int) time.Time {
-	owed := s.opt.patience + time.Duration(n)*time.Second/bodyRate
-	return began.Add(min(owed, readTimeout))
+	allowed := s.opt.patience + time.Duration(n)*time.Second/bodyRate
+	return began.Add(min(allowed, readTimeout))
 }
 
-// hasBody reports whether the request's body is read. Bodies with other methods are ignored.
+// hasBody reports whether the server reads the request's body. It ignores bodies with other methods.
 func (c *call) hasBody() bool {
 	return c.method == fasthttp.MethodPost || c.method == fasthttp.MethodPatch
 }
 
-// incompleteBody returns the failure for an incomplete body.
+// incompleteBody returns the failure for an error in reading a body.
 func incompleteBody(err error) *failure {
 	var timeout net.Error
 	switch {
@@ -156,10 +155,10 @@ func malformed() *failure {
 	return &failure{Status: 400, Code: codeMalformed, Message: "The request is not well-formed HTTP/1.1. Each line of its head must begin with a name and end with CR LF. One field says how long the body is."}
 }
 
-// dropBody reads the rest of a refused body. If it is too long, the connection closes after the
-// answer.
+// dropBody reads the rest of a refused body. If the client does not send all of it soon, the
+// connection closes after the answer.
 func (c *call) dropBody() {
-	// fasthttp does not know this body, so read from the connection itself.
+	// onHead has hidden a body that is too large from fasthttp, so read from the connection itself.
 	if n := announcedTooLarge(c.rc); n > 0 {
 		drain(c.rc.Conn(), c.rc.Conn(), n)
 		return

@@ -14,18 +14,18 @@ import (
 type access uint8
 
 const (
-	accessOpen   access = iota // anybody: the answer says nothing about repositories
-	accessRead                 // a credential, or nobody if anonymous access is on
+	accessOpen   access = iota // everybody: the answer says nothing about repositories
+	accessRead                 // whoever has a credential; everybody if anonymous access is on
 	accessOwner                // owners
-	accessHolder               // owners, or any account for its own things
+	accessHolder               // owners for all things, other accounts for what is theirs
 )
 
 // handler answers a call or returns an error. ctx ends at the route's deadline, when the client
 // leaves, or when the server stops.
 type handler func(ctx context.Context, c *call) error
 
-// ownerHandler makes a handler from one that needs an account.Owner. No other function gives a request
-// that proof.
+// ownerHandler makes a handler that refuses callers who are no owners, and calls h with the proof
+// that the caller is one.
 func ownerHandler(h func(ctx context.Context, c *call, by account.Owner) error) handler {
 	return func(ctx context.Context, c *call) error {
 		by, err := account.AsOwner(c.viewer)
@@ -36,8 +36,8 @@ func ownerHandler(h func(ctx context.Context, c *call, by account.Owner) error) 
 	}
 }
 
-// holderHandler makes a handler of an operation that owners may use on everything, and other people
-// on what is theirs.
+// holderHandler makes a handler that refuses guests, and calls h with the proof of what the caller
+// may use: an owner all things, another account what is its own.
 func holderHandler(h func(ctx context.Context, c *call, by account.Holder) error) handler {
 	return func(ctx context.Context, c *call) error {
 		by, err := account.AsHolder(c.viewer)
@@ -48,18 +48,21 @@ func holderHandler(h func(ctx context.Context, c *call, by account.Holder) error
 	}
 }
 
-// ownerAnswer makes a handler that answers an owner with the result of tell.
-func ownerAnswer[T any](tell func(context.Context, account.Owner) (T, error)) handler {
-	return ownerHandler(func(ctx context.Context, c *call, by account.Owner) error { return c.answer(tell(ctx, by)) })
+// ownerAnswer makes a handler that answers an owner with the result of read.
+func ownerAnswer[T any](read func(context.Context, account.Owner) (T, error)) handler {
+	return ownerHandler(func(ctx context.Context, c *call, by account.Owner) error { return c.answer(read(ctx, by)) })
 }
 
-// ownerAction makes a handler for an owner's operation on the thing that the path names.
-func ownerAction[T any](do func(context.Context, account.Owner, string) (T, error)) handler {
-	return ownerHandler(func(ctx context.Context, c *call, by account.Owner) error { return c.answer(do(ctx, by, c.wild[0])) })
+// ownerAction makes a handler that calls do for an owner with the name in the path, and answers with
+// its result.
+func ownerAction[T any](do func(ctx context.Context, by account.Owner, name string) (T, error)) handler {
+	return ownerHandler(func(ctx context.Context, c *call, by account.Owner) error {
+		return c.answer(do(ctx, by, c.pathValues[0]))
+	})
 }
 
-// queuedAction is for work that continues after the answer, which has status 202.
-func queuedAction[T any](do func(context.Context, account.Owner, string) (T, error)) handler {
+// queuedAction is ownerAction for work that continues after the answer, which has the status 202.
+func queuedAction[T any](do func(ctx context.Context, by account.Owner, name string) (T, error)) handler {
 	handle := ownerAction(do)
 	return func(ctx context.Context, c *call) error {
 		c.status = 202
@@ -67,9 +70,9 @@ func queuedAction[T any](do func(context.Context, account.Owner, string) (T, err
 	}
 }
 
-// viewerAnswer makes a handler that answers a viewer with the result of tell.
-func viewerAnswer[T any](tell func(context.Context, catalog.Viewer) (T, error)) handler {
-	return func(ctx context.Context, c *call) error { return c.answer(tell(ctx, c.viewer)) }
+// viewerAnswer makes a handler that answers a viewer with the result of read.
+func viewerAnswer[T any](read func(context.Context, catalog.Viewer) (T, error)) handler {
+	return func(ctx context.Context, c *call) error { return c.answer(read(ctx, c.viewer)) }
 }
 
 // route is one operation of the API.
@@ -79,21 +82,21 @@ type route struct {
 	access  access
 	timeout time.Duration // 0: the handler is quick and has no deadline
 	handle  handler
-	page    bool    // for people: errors are pages too, and session cookies count
-	session bool    // session cookies count, though it is no page
-	framed  bool    // embedded in pages of other sites; callers are anonymous
-	most    int     // bytes of the body; 0: default
+	page    bool    // a page for people: errors are pages too, and session cookies are accepted
+	session bool    // session cookies are accepted, although the route is no page
+	framed  bool    // pages of other sites embed the answer; callers are anonymous
+	maxBody int     // bytes; 0 means maxBody
 	proof   handler // checks a call before its body is read; nil checks nothing
 	shared  sharing
 }
 
-// sharing says which other sites' pages may call a route from a visitor's browser.
+// sharing says whether pages of other sites may call a route from a visitor's browser.
 type sharing uint8
 
 const (
-	ownSite sharing = iota // none
-	anySite                // all: the route does the same for everybody
-	bearer                 // those that send a credential, or if anonymous access is off
+	ownSite sharing = iota // never
+	anySite                // always: the route does the same for everybody
+	bearer                 // with a credential; without one only if anonymous access is off
 )
 
 // newRoute makes a route.
@@ -101,39 +104,39 @@ func newRoute(method, name string, need access, timeout time.Duration, h handler
 	return route{name: name, method: method, access: need, timeout: timeout, handle: h}
 }
 
-// withMaxBody sets the route's limit of the body.
-func (r route) withMaxBody(most int) route {
-	r.most = most
+// withMaxBody returns the route with a limit of the body, in bytes.
+func (r route) withMaxBody(limit int) route {
+	r.maxBody = limit
 	return r
 }
 
-// withProof sets a check that runs before the body is read.
-func (r route) withProof(by handler) route {
-	r.proof = by
+// withProof returns the route with a check that runs before the body is read.
+func (r route) withProof(check handler) route {
+	r.proof = check
 	return r
 }
 
-// bySession accepts session cookies. The route must not change anything, because another site's
-// page can make a browser send requests.
-func (r route) bySession() route {
+// acceptingSession returns a route that accepts session cookies. It must not change anything, because
+// another site's page can make a browser send the request with its cookie.
+func (r route) acceptingSession() route {
 	r.session = true
 	return r
 }
 
 // bodyLimit returns the largest body of the route, in bytes.
-func (r *route) bodyLimit() int { return cmp.Or(r.most, maxBody) }
+func (r *route) bodyLimit() int { return cmp.Or(r.maxBody, maxBody) }
 
-// area is a group of routes with what their handlers use. Rows and handlers are in the same file.
-type area interface{ rows() []route }
+// area is a group of routes, with the parts of a node that their handlers use.
+type area interface{ routes() []route }
 
 // authenticator sets the viewer of a call, or refuses the call.
 type authenticator func(ctx context.Context, c *call, need access) error
 
 // routes finds the route of a request.
 type routes struct {
-	exact    map[string][]*route // by path
-	wild     []*route            // with {parts}, tried in order
-	prefixes []*route            // ending in /*
+	exact    map[string][]*route // paths without {parts}
+	patterns []*route            // paths with {parts}, tried in order
+	prefixes []*route            // paths that end in /*
 }
 
 const (
@@ -151,31 +154,31 @@ func (r *routes) add(x route) {
 	case strings.HasSuffix(x.name, "/*"):
 		r.prefixes = append(r.prefixes, &x)
 	case strings.Contains(x.name, "{"):
-		r.wild = append(r.wild, &x)
+		r.patterns = append(r.patterns, &x)
 	default:
 		r.exact[x.name] = append(r.exact[x.name], &x)
 	}
 }
 
-// find returns the routes of a path, one for each method, and the values of its {parts}.
-func (r *routes) find(path string) (found []*route, wild []string) {
-	// Most paths have no {parts}.
+// find returns the routes of a path, one for each method, and the values of its {parts}. An exact
+// path comes before one with {parts}, and that before a prefix.
+func (r *routes) find(path string) (found []*route, values []string) {
 	if list := r.exact[path]; list != nil {
 		return list, nil
 	}
 
-	// Several matches are methods of the same path, so their values are the same.
-	for _, x := range r.wild {
-		if parts, ok := match(x.name, path); ok {
-			found, wild = append(found, x), parts
+	// Several matching routes have the same path and different methods, so their values are the same.
+	for _, x := range r.patterns {
+		if v, ok := match(x.name, path); ok {
+			found, values = append(found, x), v
 		}
 	}
 
 	if found != nil {
-		return found, wild
+		return found, values
 	}
 
-	// Prefixes come last, since they match everything below.
+	// Try prefixes last, because they match all longer paths.
 	for _, x := range r.prefixes {
 		if strings.HasPrefix(path, strings.TrimSuffix(x.name, "*")) {
 			found = append(found, x)
@@ -184,28 +187,28 @@ func (r *routes) find(path string) (found []*route, wild []string) {
 	return found, nil
 }
 
-// match compares a path with a pattern. Each of its {parts} matches one or more characters except
-// slashes.
-func match(pattern, path string) (wild []string, ok bool) {
+// match reports whether a path matches a pattern, and returns the values of the pattern's {parts}.
+// Each {part} matches one or more characters except slashes.
+func match(pattern, path string) (values []string, ok bool) {
 	want, have := strings.Split(pattern, "/"), strings.Split(path, "/")
 	if len(want) != len(have) {
 		return nil, false
 	}
 
-	// Values are never empty, or /api/keys/ would name a key "".
+	// A value must not be empty: /api/keys/ would name the key "".
 	for i, w := range want {
 		switch {
 		case strings.HasPrefix(w, "{") && have[i] != "":
-			wild = append(wild, have[i])
+			values = append(values, have[i])
 		case w != have[i]:
 			return nil, false
 		}
 	}
-	return wild, true
+	return values, true
 }
 
-// handles reports whether the route handles a method. A route without a method handles all. GET
-// also handles HEAD.
+// handles reports whether the route handles a method. A route without a method handles all methods. A
+// route for GET also handles HEAD.
 func (r *route) handles(method string) bool {
 	return r.method == method || r.method == "" || r.method == "GET" && method == "HEAD"
 }
@@ -213,5 +216,5 @@ func (r *route) handles(method string) bool {
 // toolPath is the path of the tool server.
 const toolPath = "/api/mcp"
 
-// sessionPath is the path for signing in and out by a script of this site.
+// sessionPath is the path by which scripts of this site, and programs, sign in and out.
 const sessionPath = "/api/session"

@@ -14,15 +14,15 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// searchRoutes handles searches.
+// searchRoutes handles searches for code, commits, definitions and references.
 type searchRoutes struct {
-	searcher symbols.Searcher
-	pasted   web.Suggester
-	buffers  *buffers
-	panicked func(what string, p any) *failure
+	searcher  symbols.Searcher
+	suggester web.Suggester
+	buffers   *buffers
+	panicked  func(what string, p any) *failure
 }
 
-func (a *searchRoutes) rows() []route {
+func (a *searchRoutes) routes() []route {
 	return []route{
 		newRoute("POST", "/api/search", accessRead, searchTimeout, a.search),
 		newRoute("POST", "/api/search_commits", accessRead, searchTimeout, a.commits),
@@ -51,32 +51,34 @@ func (a *searchRoutes) search(ctx context.Context, c *call) error {
 		return err
 	}
 
-	var meant *meaning
+	var m *meaning
 	size := encodedSize(resp.Files)
-	if c.meant {
-		meant = &meaning{a.pasted.GoTo(ctx, c.viewer, req.Query), a.pasted.Nearest(ctx, c.viewer, req, resp)}
-		if meant.nearest != nil {
-			size += encodedSize(meant.nearest.Response.Files)
+	if c.wantsMeaning {
+		m = &meaning{a.suggester.GoTo(ctx, c.viewer, req.Query), a.suggester.Nearest(ctx, c.viewer, req, resp)}
+		if m.nearest != nil {
+			size += encodedSize(m.nearest.Response.Files)
 		}
 	}
 
-	// The results and their JSON are in memory together for a while.
+	// The results and their JSON are in memory together until the JSON is complete.
 	if f := c.lease.resize(2 * size); f != nil {
 		return f
 	}
 
-	// write returns the buffer to the pool.
+	// write returns c.pooled to the pool.
 	c.pooled = a.buffers.get()
-	c.mime, c.body = mimeJSON, appendMeant(appendSearch(slices.Grow(*c.pooled, int(size)), resp), meant)
+	c.mime, c.body = mimeJSON, appendMeaning(appendSearch(slices.Grow(*c.pooled, int(size)), resp), m)
 	return nil
 }
 
+// searchRequest decodes the body of a search. It also stores in c the query, for the audit, and
+// whether the answer has to say what the query may mean.
 func searchRequest(c *call) (search.Request, error) {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return search.Request{}, err
 	}
-	f.any = true // ignore unknown members, which a later version may know
+	f.allowUnknown = true // a client for a later version may send more members
 
 	req := search.Request{
 		Query:         f.text("query"),
@@ -91,18 +93,18 @@ func searchRequest(c *call) (search.Request, error) {
 	}
 	req.Pages = req.Pages || req.After != ""
 
-	// A missing query differs from an empty one, whose error has a position.
+	// Report a missing query here. The search reports an empty one, with its position.
 	if _, ok := f.member("query"); !ok {
 		f.wrong("query", "required")
 	}
 
-	c.meant = f.flag("understand")
+	c.wantsMeaning = f.flag("understand")
 
-	// In the query string, so that a client can add it to a body that it did not build.
+	// allow_partial is a query parameter, so that a client can add it to a body that it did not build.
 	p := c.params()
 	req.RequireComplete = !p.flag("allow_partial", true)
 
-	c.sought = req.Query
+	c.query = req.Query
 	if f.flag("progress") {
 		req.Progress = &search.Progress{}
 	}
@@ -113,14 +115,14 @@ func searchRequest(c *call) (search.Request, error) {
 	return req, p.err()
 }
 
-// symbolRequest decodes the body of find_definitions or, unless defined, of find_references.
-func symbolRequest(c *call, defined bool) (symbols.SymbolRequest, error) {
+// symbolRequest decodes the body of find_definitions or find_references.
+func symbolRequest(c *call, forDefinitions bool) (symbols.SymbolRequest, error) {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return symbols.SymbolRequest{}, err
 	}
 
-	// Unknown members are errors here: an ignored filter would give wrong answers.
+	// Refuse unknown members: without an ignored filter the answer would be wrong.
 	req := symbols.SymbolRequest{
 		Symbol:   f.required("symbolName"),
 		Language: f.text("language"),
@@ -131,24 +133,25 @@ func symbolRequest(c *call, defined bool) (symbols.SymbolRequest, error) {
 
 		Best: f.integer("limit", 1, maxSymbolFiles),
 	}
-	req.Near = placeOf(f, req.Repo)
+	req.Near = readPlace(f, req.Repo)
 
-	// References have no signature, so refuse the flag instead of ignoring it.
-	if req.Signature = f.flag("signature"); req.Signature && !defined && !req.IncludeDefinitions {
+	// References have no signature, so refuse the flag where the answer has no definitions.
+	if req.Signature = f.flag("signature"); req.Signature && !forDefinitions && !req.IncludeDefinitions {
 		f.wrong("signature", "of find_references only beside includeDefinitions: definitions have one")
 	}
 	return req, f.err()
 }
 
-// placeOf reads the position of the symbol in the request; nil if there is none.
-func placeOf(f *fields, repo string) *symbols.Place {
+// readPlace reads where in a file the client has met the symbol; nil if the request has no path. Its
+// repository is repo unless the request names another one.
+func readPlace(f *fields, repo string) *symbols.Place {
 	p := &symbols.Place{
 		Repo:   cmp.Or(f.text("pathRepoName"), repo),
 		Line:   f.integer("line", 1, math.MaxInt32),
 		Column: f.integer("column", 1, math.MaxInt32),
 	}
 
-	// Refuse an incomplete position instead of ignoring it.
+	// Refuse an incomplete place.
 	for name, needs := range map[string]string{"pathRepoName": "path", "line": "path", "column": "line"} {
 		_, given := f.member(name)
 		if _, ok := f.member(needs); given && !ok {
@@ -164,7 +167,8 @@ func placeOf(f *fields, repo string) *symbols.Place {
 
 // definitions handles POST /api/find_definitions.
 func (a *searchRoutes) definitions(ctx context.Context, c *call) error {
-	req, err := symbolRequest(c, true)
+	const forDefinitions = true
+	req, err := symbolRequest(c, forDefinitions)
 	if err != nil {
 		return err
 	}
@@ -173,7 +177,8 @@ func (a *searchRoutes) definitions(ctx context.Context, c *call) error {
 
 // references handles POST /api/find_references.
 func (a *searchRoutes) references(ctx context.Context, c *call) error {
-	req, err := symbolRequest(c, false)
+	const forDefinitions = false
+	req, err := symbolRequest(c, forDefinitions)
 	if err != nil {
 		return err
 	}
@@ -204,30 +209,30 @@ func (a *searchRoutes) stream(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	viewer, held := c.viewer, c.lease
-	return a.streamed(ctx, c, "/api/stream_search", func(ctx context.Context, events chan<- event) error {
-		return a.produce(ctx, viewer, req, held, events)
+	viewer, lease := c.viewer, c.lease
+	return a.streamEvents(ctx, c, "/api/stream_search", func(ctx context.Context, events chan<- event) error {
+		return a.produce(ctx, viewer, req, lease, events)
 	})
 }
 
-// streamed answers with the events that produce sends. It runs in a goroutine that ends before the
-// stream does. An error before the first part has its own status; a later one is an event of type
-// "error".
-func (a *searchRoutes) streamed(ctx context.Context, c *call, route string, produce func(context.Context, chan<- event) error) error {
+// streamEvents answers with the events that produce sends. produce runs in a goroutine that ends
+// before the stream does. An error before the first event gets its own status. A later error becomes
+// an event of type "error".
+func (a *searchRoutes) streamEvents(ctx context.Context, c *call, route string, produce func(context.Context, chan<- event) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	events := make(chan event)
 
-	// The search ends when the stream or the client does.
+	// ctx ends when the stream ends or the client leaves.
 	go func() {
 		defer close(events)
-		if err := a.guarded(ctx, route, events, produce); err != nil {
+		if err := a.produceSafely(ctx, route, events, produce); err != nil {
 			select {
 			case events <- event{err: err}:
 			case <-ctx.Done():
 			}
 		}
 	}()
-	// Wait for the first part, so that an error can have its own status.
+	// Wait for the first event, so that an error can have its own status.
 	first, ok := <-events
 	if !ok || first.err != nil {
 		cancel(nil)
@@ -244,17 +249,17 @@ func (a *searchRoutes) streamed(ctx context.Context, c *call, route string, prod
 	// fasthttp calls this after the head is sent.
 	c.stream = func(w *bufio.Writer) error {
 		defer cancel(nil)
-		err := consume(ctx, w, first, events)
+		err := writeEvents(ctx, w, first, events)
 		cancel(errPeerGone)
-		for range events { // until the search has ended
+		for range events { // wait until produce has returned
 		}
 		return err
 	}
 	return nil
 }
 
-// guarded makes a panic of a search an error.
-func (a *searchRoutes) guarded(ctx context.Context, route string, events chan<- event, produce func(context.Context, chan<- event) error) (err error) {
+// produceSafely calls produce and returns its error, or the failure for its panic.
+func (a *searchRoutes) produceSafely(ctx context.Context, route string, events chan<- event, produce func(context.Context, chan<- event) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = a.panicked(route, p)
@@ -263,14 +268,15 @@ func (a *searchRoutes) guarded(ctx context.Context, route string, events chan<- 
 	return produce(ctx, events)
 }
 
-// produce runs a search and sends its parts and its end.
-func (a *searchRoutes) produce(ctx context.Context, v catalog.Viewer, req search.Request, held *lease, events chan<- event) error {
-	told := tellProgress(ctx, req.Progress, events)
-	defer told()
+// produce runs a search and sends events: its progress if req asks for it, parts of the answer, and
+// the final event.
+func (a *searchRoutes) produce(ctx context.Context, v catalog.Viewer, req search.Request, lease *lease, events chan<- event) error {
+	stopProgress := startProgress(ctx, req.Progress, events)
+	defer stopProgress()
 
 	resp, err := a.searcher.StreamSearch(ctx, v, req, func(part *search.Chunk) error {
-		// The encoded part is in memory while the previous one is written.
-		if f := held.resize(3 * encodedSize(part.Files)); f != nil {
+		// In memory are a part, its JSON, and the JSON of the previous part, which is being written.
+		if f := lease.resize(3 * encodedSize(part.Files)); f != nil {
 			return f
 		}
 		return sendEvent(ctx, events, appendChunkEvent(nil, part))
@@ -280,14 +286,14 @@ func (a *searchRoutes) produce(ctx context.Context, v catalog.Viewer, req search
 		return err
 	}
 
-	// Stop the progress before the final event.
-	told()
+	// No progress may follow the final event.
+	stopProgress()
 	return sendEvent(ctx, events, appendFinalEvent(nil, resp))
 }
 
-// consume writes events until they end or the client has gone.
-func consume(ctx context.Context, w *bufio.Writer, first event, events <-chan event) error {
-	// The status is already sent, so an error is the last event.
+// writeEvents writes first and then events until they end, and "[DONE]" after them. It stops early
+// after an error, which it writes as the last event, or when the client has gone.
+func writeEvents(ctx context.Context, w *bufio.Writer, first event, events <-chan event) error {
 	for e, ok := first, true; ok; e, ok = <-events {
 		if e.err != nil {
 			return writeEvent(w, errorEvent(asFailure(ctx, e.err)))
@@ -297,7 +303,7 @@ func consume(ctx context.Context, w *bufio.Writer, first event, events <-chan ev
 		}
 	}
 
-	// Without [DONE] the client knows that the stream was cut off.
+	// After an early end write no [DONE], so that the client knows that the stream was cut off.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -27,14 +27,14 @@ import (
 
 // Limits of requests.
 const (
-	firstBody    = 4 << 10 // first size of a body's buffer
-	maxHeader    = 16 << 10
+	firstBody    = 4 << 10          // first size of a body's buffer, in bytes
+	maxHeader    = 16 << 10         // largest head, in bytes
 	readTimeout  = 30 * time.Second // for a head, and for a body
 	bodyPatience = 5 * time.Second  // for the first byte of a body; then bodyRate counts
-	bodyRate     = 16 << 10         // bytes a second
+	bodyRate     = 16 << 10         // slowest body, in bytes a second
 	writeTimeout = 60 * time.Second // for a small answer, or each part of a streamed one
-	idleTimeout  = 2 * time.Minute
-	stopGrace    = 5 * time.Second // for running requests when the server stops
+	idleTimeout  = 2 * time.Minute  // of a connection without a request
+	stopGrace    = 5 * time.Second  // for running requests when the server stops
 )
 
 // trusted reports whether an address is a trusted proxy.
@@ -44,24 +44,24 @@ func (o *Options) trusted(a netip.Addr) bool {
 
 // Server serves the API of one node. Make it with New, then call Run once.
 type Server struct {
-	opt      Options
-	doors    doors
-	log      *slog.Logger
-	http     *fasthttp.Server
-	routes   *routes
-	renderer *renderer // draws errors as pages
-	buffers  buffers
-	limits   *limiter
-	crowd    *crowd
-	memory   *memory
-	peers    *peers
-	meter    *meter
-	hosts    hostRule
-	proxied  sync.Once // the warning about an untrusted proxy was logged
+	opt          Options
+	doors        doors
+	log          *slog.Logger
+	http         *fasthttp.Server
+	routes       *routes
+	renderer     *renderer // draws errors as pages
+	buffers      buffers
+	limits       *limiter
+	crowd        *crowd
+	memory       *memory
+	peers        *peers
+	meter        *meter
+	hosts        hostRule
+	proxyWarning sync.Once // logs the warning about an untrusted proxy
 
 	// Authentication and the audit.
 	auth      *auth.Authenticator
-	trail     trail       // audit
+	trail     trail       // records accesses
 	anonymous func() bool // reports whether requests without a credential may read
 	authority authority   // authorizes agents
 
@@ -85,7 +85,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 	}
 	opt.patience = cmp.Or(opt.patience, bodyPatience)
 
-	// First, because nothing has to be undone if it fails.
+	// Open the listeners before anything that a failure would have to undo.
 	open, err := openDoors(&opt)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 	limits := opt.Limits.withDefaults()
 	s := &Server{
 		opt: opt, doors: open, log: opt.Log,
-		renderer: &renderer{p.doors, p.base, opt.trusted, frameHeaders(opt.EmbedAncestors), opt.Now, opt.Log},
+		renderer: &renderer{p.providers, p.base, opt.trusted, frameHeaders(opt.EmbedAncestors), opt.Now, opt.Log},
 		limits:   newLimiter(limits, opt.Now),
 		memory:   newMemory(limits.Memory),
 		peers:    newPeers(),
@@ -112,7 +112,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 		authority: p.agents,
 	}
 
-	// This context outlives that of Run by stopGrace, and belongs to no request.
+	// The context of Run must not be the parent of requests: they may run for stopGrace after its end.
 	s.base, s.stop = context.WithCancelCause(context.Background())
 	s.routes = s.newRoutes(p)
 
@@ -121,9 +121,9 @@ func newServer(p parts, opt Options) (*Server, error) {
 		log: opt.Log, now: opt.Now, stop: s.base.Done(), dropped: s.meter.dropped, networks: map[netip.Addr]*network{},
 	}
 
-	s.meter.watch(opt.Registerer, s.crowd.count, s.memory.used)
+	s.meter.addGauges(opt.Registerer, s.crowd.count, s.memory.used)
 	if open.certificate != nil {
-		s.meter.watchCertificate(opt.Registerer, func() time.Time { return ends(open.certificate) })
+		s.meter.addCertificateGauge(opt.Registerer, func() time.Time { return expiryOf(open.certificate) })
 	}
 
 	s.http = &fasthttp.Server{
@@ -137,7 +137,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 		ReadTimeout:                  readTimeout,
 		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
-		Concurrency:                  2*limits.Connections + 64, // the crowd limits connections; closed ones take a moment to end
+		Concurrency:                  2*limits.Connections + 64, // more than the crowd allows, because closed connections take a moment to end
 		DisablePreParseMultipartForm: true,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
@@ -159,46 +159,46 @@ func (s *Server) MetricsAddr() net.Addr {
 	return s.doors.metrics.Addr()
 }
 
-// Run serves until ctx ends. Then it lingers, lets running requests finish within stopGrace,
-// cancels the rest and returns nil. While it lingers it answers every request and then closes the
-// connection, so that load balancers open new ones elsewhere.
+// Run serves until ctx ends. Then it lingers, waits up to stopGrace for running requests, cancels the
+// others and returns nil. While it lingers it answers every request and then closes the connection,
+// so that load balancers open new ones to other nodes. It returns an error if a listener breaks.
 func (s *Server) Run(ctx context.Context) error {
-	failed := s.open()
+	failed := s.startServing()
 
-	// Watch for clients that leave until the last request is over.
-	watch, unwatch := context.WithCancel(context.Background())
-	watched := make(chan struct{})
-	go func() { defer close(watched); s.peers.run(watch) }()
+	// Watch for clients that leave, and for renewed certificates, until the last request has ended.
+	watchCtx, stopWatching := context.WithCancel(context.Background())
+	watchEnded := make(chan struct{})
+	go func() { defer close(watchEnded); s.peers.run(watchCtx) }()
 	if c := s.doors.certificate; c != nil {
-		go c.run(watch)
+		go c.run(watchCtx)
 	}
-	defer func() { unwatch(); <-watched }()
+	defer func() { stopWatching(); <-watchEnded }()
 
-	broke := func(err error) error {
+	stopBroken := func(err error) error {
 		s.stop(errStopping)
 		return fmt.Errorf("serve the API: %w", err)
 	}
 
 	select {
 	case err := <-failed:
-		return broke(err)
+		return stopBroken(err)
 	case <-ctx.Done():
 	}
 
 	close(s.leaving) // now /readyz fails, and streams of agents end
 
 	if err := s.linger(failed); err != nil {
-		return broke(err)
+		return stopBroken(err)
 	}
 
-	late := time.AfterFunc(stopGrace, func() { s.stop(errStopping) })
-	defer late.Stop()
-	// The listener closes first, so that nothing new arrives. fasthttp counts a connection
-	// without a byte as busy for five seconds; do not wait for it.
-	bound, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
+	cancelLate := time.AfterFunc(stopGrace, func() { s.stop(errStopping) })
+	defer cancelLate.Stop()
 
-	err := s.http.ShutdownWithContext(bound)
+	// Shutdown closes the listeners first, so that no request arrives any more. Then it waits up to
+	// five seconds for a connection that has sent no byte: limit that to one second.
+	shutdownCtx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err := s.http.ShutdownWithContext(shutdownCtx)
 	<-s.running.idle()
 	s.stop(errStopping)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -207,21 +207,21 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// linger waits until load balancers have noticed that this node stops, and Options.Finish has
-// returned.
+// linger waits for Options.Linger, in which load balancers notice that this node stops, and until
+// Options.Finish has returned. It returns the error of a listener that breaks meanwhile.
 func (s *Server) linger(failed <-chan error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		noticed := time.NewTimer(s.opt.Linger)
-		defer noticed.Stop()
+		timer := time.NewTimer(s.opt.Linger)
+		defer timer.Stop()
 		if s.opt.Finish != nil {
 			s.opt.Finish(ctx)
 		}
 		select {
-		case <-noticed.C:
+		case <-timer.C:
 		case <-ctx.Done():
 		}
 	}()
@@ -234,7 +234,8 @@ func (s *Server) linger(failed <-chan error) error {
 	}
 }
 
-// audit writes a call to the audit: what it read, or why it was refused.
+// audit adds an answered call to the audit, if it is one that the audit records. f is the failure of
+// the call; nil without one.
 func (s *Server) audit(c *call, r *route, f *failure) {
 	status := c.status
 	if f != nil {
@@ -253,15 +254,15 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	guest := guestOf(rc.Conn())
 	began := s.opt.Now()
 
-	c := &call{method: string(rc.Method()), path: servedPath(string(rc.Path())), rc: rc, door: guest.by(), status: 200}
+	c := &call{method: string(rc.Method()), path: servedPath(string(rc.Path())), rc: rc, door: guest.enteredBy(), status: 200}
 	c.id = requestID(c.requestHeader(headerRequest))
 	route, f := s.route(c)
 	ctx, cancel := s.requestContext(c, route)
 
-	// Cancel the work if the client leaves.
-	watched := uint64(0)
+	// Cancel the call if the client leaves.
+	peerID := uint64(0) // 0: the client is not watched
 	if f == nil && route.timeout > 0 {
-		watched = s.peers.add(rc.Conn(), cancel)
+		peerID = s.peers.add(rc.Conn(), cancel)
 	}
 
 	// Each step runs only if the previous ones succeeded. Authentication comes before reading the
@@ -270,7 +271,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		f = s.identify(ctx, c, route)
 	}
 	by := c.standing()
-	s.noteProxy(c)
+	s.warnOfProxy(c)
 	if c.isExempt(route) {
 		by = operator
 	}
@@ -289,19 +290,19 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		s.fail(c, route, f)
 	}
 	s.audit(c, route, f)
-	slow := c.slowLog(route, s.opt.Slow, s.log)
+	logIfSlow := c.slowLog(route, s.opt.Slow, s.log)
 
 	// The writer of the answer calls end after its last byte.
 	end := func() {
-		if watched != 0 {
-			s.peers.remove(watched)
+		if peerID != 0 {
+			s.peers.remove(peerID)
 		}
 		cancel(nil)
 		leave()
 		c.lease.end()
 		took := s.opt.Now().Sub(began)
-		s.meter.done(route.name, c.method, c.status, took)
-		slow(took)
+		s.meter.observe(route.name, c.method, c.status, took)
+		logIfSlow(took)
 		s.crowd.end(guest, c.standing())
 		s.running.done()
 	}
@@ -324,21 +325,22 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	}
 }
 
-// requestContext returns the context of a call with the route's deadline, and the function that ends it.
+// requestContext returns the context of a call, with the route's deadline and a span if the call is
+// traced. The returned function ends the context and the span.
 func (s *Server) requestContext(c *call, route *route) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(nodecall.WithRequest(s.base, c.id))
 	if route.timeout == 0 {
 		return ctx, cancel
 	}
 
-	// Requests that read code get a span, below the client's.
+	// Calls that read code get a span, below the client's.
 	if s.opt.Tracer != nil && (accesses[c.method+" "+route.name] != "" || c.path == toolPath) {
 		var span trace.Span
 		ctx, span = s.opt.Tracer.Start(trace.Under(ctx, c.requestHeader("traceparent")), c.method+" "+route.name)
 		span.Text("request", c.id)
-		untraced := cancel
+		cancelContext := cancel
 		cancel = func(err error) {
-			untraced(err)
+			cancelContext(err)
 			span.End(err)
 		}
 	}
@@ -349,7 +351,8 @@ func (s *Server) requestContext(c *call, route *route) (context.Context, context
 	}
 }
 
-// fail makes a failure the answer of a call.
+// fail makes a failure the answer of a call, as a page or as JSON. It also logs it and reads the rest
+// of the request's body.
 func (s *Server) fail(c *call, route *route, f *failure) {
 	s.report(c, f)
 	if f.Status == 401 {
@@ -367,13 +370,14 @@ func (s *Server) fail(c *call, route *route, f *failure) {
 	c.dropBody()
 }
 
-// isExempt reports whether a call is exempt from limits: quick routes without authentication,
-// and the metrics listener.
+// isExempt reports whether a call is exempt from limits and authentication here: a call of a quick
+// route that is open, or of a quick route at the metrics listener.
 func (c *call) isExempt(r *route) bool {
 	return r.timeout == 0 && (r.access == accessOpen || c.door == doorMetrics)
 }
 
-// identify authenticates the call.
+// identify authenticates the call as its route demands, and sets c.viewer. It fails if the caller may
+// not call the route.
 func (s *Server) identify(ctx context.Context, c *call, r *route) (f *failure) {
 	if c.isExempt(r) {
 		return nil
@@ -382,7 +386,7 @@ func (s *Server) identify(ctx context.Context, c *call, r *route) (f *failure) {
 	var err error
 	switch {
 	case r.framed:
-		err = s.guest(c)
+		err = s.makeAnonymous(c)
 	case r.access != accessOpen:
 		err = s.authenticate(ctx, c, r)
 	case r.proof != nil:
@@ -394,9 +398,9 @@ func (s *Server) identify(ctx context.Context, c *call, r *route) (f *failure) {
 	return nil
 }
 
-// admit reads the body and counts the request against the limits. A stranger counts only once the
-// body is complete. Until then its connection waits and may be closed, so that a silent body
-// takes no place from others.
+// admit reads the body and counts the request against the limits. A stranger's request counts only
+// when its body is complete. Until then its connection waits and may be closed, so that a client that
+// sends a body slowly takes no place from other clients. The caller must call leave after the request.
 func (s *Server) admit(c *call, r *route, guest *guest) (leave func(), f *failure) {
 	leave = func() {}
 	if c.standing() != stranger {
@@ -414,7 +418,8 @@ func (s *Server) admit(c *call, r *route, guest *guest) (leave func(), f *failur
 	return leave, f
 }
 
-// enter counts the request as running.
+// enter counts the request as running, unless a limit forbids it. The caller must call leave after
+// the request.
 func (s *Server) enter(c *call, r *route, guest *guest) (leave func(), f *failure) {
 	if c.isExempt(r) {
 		return func() {}, nil
@@ -428,27 +433,27 @@ func (s *Server) enter(c *call, r *route, guest *guest) (leave func(), f *failur
 	return func() { s.limits.leave(name, by) }, nil
 }
 
-// authenticate finds the viewer of a call, by its key or session, and whether the viewer may call
-// the route.
+// authenticate sets the viewer of a call, by its key, its session or its listener. It fails for an
+// invalid credential, and for a viewer who may not call the route.
 func (s *Server) authenticate(ctx context.Context, c *call, r *route) error {
 	req := auth.Request{
 		Authorization: c.requestHeader("Authorization"), APIKey: c.requestHeader(headerKey), Socket: c.door == doorSocket, Tools: c.path == toolPath,
 	}
 
-	// A session cookie counts on pages and where the route allows it, and only without a key.
+	// Accept a session cookie on pages and where the route allows it, and only without a key.
 	if (r.page || r.session) && req.Authorization == "" && req.APIKey == "" {
 		req.Session = string(c.rc.Request.Header.Cookie(people.CookieName(isHTTPS(s.hosts.base()))))
 	}
 
-	// req is a copy, because again may be called after the request is over.
-	again := func(ctx context.Context) (catalog.Viewer, error) { return s.auth.Viewer(ctx, req) }
-	v, err := again(ctx)
+	// A long answer calls reauthenticate when the request itself is reused already: req has copies.
+	reauthenticate := func(ctx context.Context) (catalog.Viewer, error) { return s.auth.Viewer(ctx, req) }
+	v, err := reauthenticate(ctx)
 	if err != nil {
 		return err
 	}
-	c.viewer, c.again = v, again
+	c.viewer, c.reauthenticate = v, reauthenticate
 
-	switch r.access { // refuse here, before the call counts against limits
+	switch r.access { // refuse the call before it counts against limits
 	case accessOwner:
 		_, err = account.AsOwner(v)
 	case accessHolder:
@@ -458,9 +463,9 @@ func (s *Server) authenticate(ctx context.Context, c *call, r *route) error {
 	return err
 }
 
-// run calls the handler and turns an error or panic into a failure.
+// run calls the handler and turns an error or panic into a failure. It refuses compressed bodies.
 func (s *Server) run(ctx context.Context, c *call, r *route) (f *failure) {
-	// A broken handler must not end the node.
+	// Recover, because a panic of a handler must not end the node.
 	defer func() {
 		if p := recover(); p != nil {
 			c.stream = nil
@@ -468,7 +473,7 @@ func (s *Server) run(ctx context.Context, c *call, r *route) (f *failure) {
 		}
 	}()
 
-	// A compressed body could unpack to any size.
+	// Refuse a compressed body: it could unpack to any size.
 	if enc := c.requestHeader("Content-Encoding"); enc != "" && enc != "identity" {
 		return &failure{Status: 415, Code: codeMediaType, Message: "Content-Encoding " + enc + " is not supported: send the body as it is."}
 	}
@@ -476,7 +481,7 @@ func (s *Server) run(ctx context.Context, c *call, r *route) (f *failure) {
 	if err := r.handle(catalog.WithActor(ctx, c.actor(s.opt.trusted)), c); err != nil {
 		f := asFailure(ctx, err)
 
-		// Without a body, the invalid value was in the URL.
+		// If the request has no body, the invalid value was in the URL.
 		if !c.hasBody() && f.Code == codeInvalidBody {
 			f.Code = codeInvalidParams
 		}
@@ -485,7 +490,7 @@ func (s *Server) run(ctx context.Context, c *call, r *route) (f *failure) {
 	return nil
 }
 
-// report logs failures that an operator should know about.
+// report logs failures that an operator should know about, and counts clients that have left.
 func (s *Server) report(c *call, f *failure) {
 	switch {
 	case f.Status == statusClientGone:
@@ -497,7 +502,7 @@ func (s *Server) report(c *call, f *failure) {
 	}
 }
 
-// quietLogger logs fasthttp's messages at debug level: they are about clients that break the
+// quietLogger logs fasthttp's messages at debug level, because they are about clients that break the
 // protocol or leave.
 type quietLogger struct{ log *slog.Logger }
 
@@ -506,11 +511,11 @@ func (l quietLogger) Printf(format string, args ...any) {
 	l.log.Debug("connection", "detail", fmt.Sprintf(format, args...))
 }
 
-// noteProxy warns once if an untrusted proxy sends X-Forwarded-For.
-func (s *Server) noteProxy(c *call) {
+// warnOfProxy warns, once, if a call has X-Forwarded-For from a proxy that is not trusted.
+func (s *Server) warnOfProxy(c *call) {
 	addr := origin.Of(c.rc.RemoteAddr())
 	if addr.IsValid() && !s.opt.trusted(addr) && len(c.rc.Request.Header.Peek("X-Forwarded-For")) > 0 {
-		s.proxied.Do(func() {
+		s.proxyWarning.Do(func() {
 			s.log.Warn("requests come through a proxy that is not trusted: all its clients count as one, for limits and for wrong passwords; name it with --trusted-proxies", "address", addr.String())
 		})
 	}

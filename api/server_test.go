@@ -255,7 +255,7 @@ func failureOf(t *testing.T, what string, status int, body []byte) string {
 		StatusCode int
 		ErrorCode  string
 		Message    string
-		inQuery
+		queryMistake
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()

@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/api/people"
 )
 
-// entry signs browsers in and out, with the limits of the sign-in page.
+// entry signs browsers in and out, with the limits of the sign-in page. Package people implements it.
 type entry interface {
 	SignIn(ctx context.Context, v *layout.Visit, by people.Shown) (ends time.Time, err error)
 	SignOut(ctx context.Context, v *layout.Visit) error
@@ -21,17 +21,17 @@ type sessionRoutes struct {
 	visit func(*call) *layout.Visit
 }
 
-func (a *sessionRoutes) rows() []route {
+func (a *sessionRoutes) routes() []route {
 	return []route{
 		newRoute("POST", sessionPath, accessOpen, adminTimeout, a.begin),
 		newRoute("DELETE", sessionPath, accessOpen, adminTimeout, a.end),
 	}
 }
 
-// begin handles POST /api/session: the sign-in page for programs.
+// begin handles POST /api/session: it signs in as the sign-in page does, for scripts and programs.
 func (a *sessionRoutes) begin(ctx context.Context, c *call) error {
-	// Another site's page could sign a reader in with its own account, and then see what the
-	// reader searches.
+	// Refuse another site's page: it could sign a reader in with its own account, and then see what
+	// the reader searches.
 	v := a.visit(c)
 	if err := v.SameSite(); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (a *sessionRoutes) begin(ctx context.Context, c *call) error {
 	}
 	by := people.Shown{Email: f.text("email"), Password: f.text("password"), Key: strings.TrimSpace(f.text("key"))}
 
-	// With both, an error could not say which one is wrong.
+	// Refuse a key together with a password: an error could not say which of them is wrong.
 	switch byKey := by.Key != ""; {
 	case byKey && (by.Email != "" || by.Password != ""):
 		f.wrong("key", "give either a key, or email and password")
@@ -59,15 +59,15 @@ func (a *sessionRoutes) begin(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// Only the cookie contains the token, so that no script can read it.
+	// Send the session's token in the cookie only, so that no script can read it.
 	c.status, c.header = 201, append(c.header, v.Header...)
 	return c.json(struct {
 		ExpiresAt string `json:"expiresAt"`
 	}{formatTime(ends)})
 }
 
-// end handles DELETE /api/session: the sign-out page for programs. It succeeds without a session
-// too.
+// end handles DELETE /api/session: it signs out as the page does, for scripts and programs. It
+// succeeds without a session too.
 func (a *sessionRoutes) end(ctx context.Context, c *call) error {
 	v := a.visit(c)
 	if err := v.SameSite(); err != nil {

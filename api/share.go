@@ -6,7 +6,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// servedPath returns the path of the route: the tool server also answers with a slash at the end.
+// servedPath returns the path to look up: the path without the slash at its end if it is that of the
+// tool server, which answers there too.
 func servedPath(path string) string {
 	if path == toolPath+"/" {
 		return toolPath
@@ -14,15 +15,15 @@ func servedPath(path string) string {
 	return path
 }
 
-// allowsCrossSite reports whether another site's page may send this request. These routes ignore cookies,
-// so the page can do no more than its author could without a browser. Requests that work only
-// because of the visitor's network are excluded.
+// allowsCrossSite reports whether another site's page may send this request to these routes. Shared
+// routes ignore cookies, so the page can do no more than its author could without a browser. But a
+// request without a credential might succeed only because it comes from the visitor's network.
 func (s *Server) allowsCrossSite(c *call, found []*route) bool {
 	if len(found) == 0 {
 		return false
 	}
 
-	// A preflight request carries no credential, so allow it.
+	// Allow preflight requests (OPTIONS) to bearer routes, because they never have a credential.
 	switch found[0].shared {
 	case anySite:
 		return true
@@ -34,7 +35,7 @@ func (s *Server) allowsCrossSite(c *call, found []*route) bool {
 
 // allowCrossSiteRead lets another site's page read the answer.
 func (c *call) allowCrossSiteRead(methods string) {
-	// Allow any origin but no credentials, so that browsers send no cookies.
+	// Allow every origin, but not credentials, so that browsers send no cookies.
 	c.setHeader("Access-Control-Allow-Origin", "*")
 	c.setHeader("Access-Control-Expose-Headers", "WWW-Authenticate, Retry-After, Mcp-Session-Id, Mcp-Protocol-Version")
 	if c.method == fasthttp.MethodOptions {

@@ -10,20 +10,20 @@ type healthRoutes struct {
 	state   state
 	version string
 	leaving <-chan struct{} // closed when the server begins to stop
-	watches chan struct{}   // has one element for each running watch of the status
+	watches chan struct{}   // has one element for each running watch of the status; its capacity limits them
 }
 
-func (a *healthRoutes) rows() []route {
+func (a *healthRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/status", accessRead, statusWatchTime, a.status),
-		newRoute("GET", "/api/version", accessOpen, 0, a.tellVersion),
+		newRoute("GET", "/api/version", accessOpen, 0, a.showVersion),
 		newRoute("GET", "/api/health", accessOpen, 0, a.health),
 		newRoute("GET", "/livez", accessOpen, 0, a.live),
 		newRoute("GET", "/readyz", accessOpen, 0, a.ready),
 	}
 }
 
-// status handles GET /api/status.
+// status handles GET /api/status: one status, or with watch=true a stream.
 func (a *healthRoutes) status(ctx context.Context, c *call) error {
 	p := c.params()
 	watched := p.flag("watch", false)
@@ -34,35 +34,35 @@ func (a *healthRoutes) status(ctx context.Context, c *call) error {
 		return a.watch(ctx, c)
 	}
 
-	// The route's timeout is for watches; one status is quick.
+	// The route's timeout is that of watches. A single status must be quick.
 	ctx, cancel := context.WithTimeout(ctx, quickTimeout)
 	defer cancel()
 	return c.answer(a.state.Status(ctx, c.viewer))
 }
 
-// tellVersion handles GET /api/version.
-func (a *healthRoutes) tellVersion(_ context.Context, c *call) error {
+// showVersion handles GET /api/version.
+func (a *healthRoutes) showVersion(_ context.Context, c *call) error {
 	return c.json(struct {
 		Version string `json:"version"`
 	}{a.version})
 }
 
-// health handles GET /api/health: the process is running.
+// health handles GET /api/health, which succeeds while the process runs.
 func (a *healthRoutes) health(_ context.Context, c *call) error {
 	return c.json(struct {
 		Status string `json:"status"`
 	}{"ok"})
 }
 
-// live handles GET /livez: the process is running, whatever its state.
+// live handles GET /livez, which succeeds while the process runs, whatever the node's state.
 func (a *healthRoutes) live(_ context.Context, c *call) error {
 	c.mime, c.body = mimeText, []byte("ok\n")
 	return nil
 }
 
-// ready handles GET /readyz: a load balancer should send requests here.
+// ready handles GET /readyz, which succeeds if a load balancer should send requests here.
 func (a *healthRoutes) ready(_ context.Context, c *call) error {
-	// The server stops before its node, which does not know yet.
+	// The server begins to stop before its node, so Ready alone would not report it.
 	r := a.state.Ready()
 	select {
 	case <-a.leaving:

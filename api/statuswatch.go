@@ -20,23 +20,23 @@ const (
 	maxStatusWatches = 32              // on one node
 	statusWatchTime  = time.Hour       // of one watch; the client then starts another
 	statusPause      = time.Second     // shortest pause between two reads of the status
-	statusRest       = 10              // the pause is at least this many times the duration of a read
+	pausePerRead     = 10              // the pause is at least this many times the duration of a read
 	statusRetry      = 5 * time.Second // retry time if there are too many watches
 	diskSteps        = 1000            // smaller changes of free disk space than 1/diskSteps do not count
 )
 
 // statusWatch sends one client the status whenever it changes.
 type statusWatch struct {
-	state   state
-	leaving <-chan struct{}
-	again   func(context.Context) (catalog.Viewer, error)
-	role    catalog.Role // of the viewer when the watch began
-	lease   *lease
+	state          state
+	leaving        <-chan struct{} // closed when the server begins to stop
+	reauthenticate func(context.Context) (catalog.Viewer, error)
+	role           catalog.Role // of the viewer when the watch began
+	lease          *lease
 
-	told     [sha256.Size]byte // digest of the last status sent
-	next     []byte            // event to send; nil if nothing has changed
-	took     time.Duration     // duration of the last read
-	draining bool              // this node is being drained
+	lastDigest [sha256.Size]byte // of the last status that was stored to be sent
+	next       []byte            // event to send; nil if nothing has changed
+	took       time.Duration     // duration of the last read
+	draining   bool              // this node is being drained
 }
 
 // watch handles GET /api/status?watch=true.
@@ -47,7 +47,7 @@ func (a *healthRoutes) watch(ctx context.Context, c *call) error {
 		return overloaded("This node has as many watches of its status as it may: try again, watch at another node, or ask without watch from time to time.", statusRetry)
 	}
 
-	// The stream frees the place, unless it never begins.
+	// The stream frees the place in a.watches when it ends. If it never begins, free it here.
 	begun := false
 	defer func() {
 		if !begun {
@@ -56,7 +56,7 @@ func (a *healthRoutes) watch(ctx context.Context, c *call) error {
 	}()
 
 	// Read the status once before streaming, so that an error can have its own status.
-	w := &statusWatch{state: a.state, leaving: a.leaving, again: c.again, role: c.viewer.Role, lease: c.lease}
+	w := &statusWatch{state: a.state, leaving: a.leaving, reauthenticate: c.reauthenticate, role: c.viewer.Role, lease: c.lease}
 	if err := w.readStatus(ctx); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (a *healthRoutes) watch(ctx context.Context, c *call) error {
 	return nil
 }
 
-// run sends the status until the watch ends, and then the reason.
+// run sends the status until the watch ends, and then the reason, unless the client has left.
 func (w *statusWatch) run(ctx context.Context, out *bufio.Writer) error {
 	err := w.sendChanges(ctx, out)
 	if errors.Is(context.Cause(ctx), errPeerGone) {
@@ -81,25 +81,26 @@ func (w *statusWatch) run(ctx context.Context, out *bufio.Writer) error {
 	return writeEvent(out, errorEvent(asFailure(ctx, err)))
 }
 
-// sendChanges sends each status that differs from the previous one. It returns why it cannot go on.
+// sendChanges sends each status that differs from the previous one, and a comment after a silence. It
+// returns the reason why the watch must end.
 func (w *statusWatch) sendChanges(ctx context.Context, out *bufio.Writer) error {
-	alive, spoke := layout.KeepAlive(out), clock.Now()
+	keepAlive, lastWrite := layout.KeepAlive(out), clock.Now()
 	for {
 		switch {
 		case w.next != nil:
 			if err := writeEvent(out, w.next); err != nil {
 				return err
 			}
-			w.next, spoke = nil, clock.Now()
+			w.next, lastWrite = nil, clock.Now()
 			w.lease.end() // a watch holds no memory between two events
-		case clock.Since(spoke) >= layout.QuietEvents:
-			if err := alive(); err != nil {
+		case clock.Since(lastWrite) >= layout.QuietEvents:
+			if err := keepAlive(); err != nil {
 				return err
 			}
-			spoke = clock.Now()
+			lastWrite = clock.Now()
 		}
 
-		// The last status has shown the draining.
+		// End after the status that shows the draining was sent.
 		if w.draining {
 			return &failure{Status: 503, Code: codeUnavailable, Message: "This node is being drained: watch at another one, or ask without watch from time to time.", RetryAfter: statusRetry}
 		}
@@ -113,9 +114,9 @@ func (w *statusWatch) sendChanges(ctx context.Context, out *bufio.Writer) error 
 	}
 }
 
-// waitNext waits until the next read; it fails if the watch must end.
+// waitNext waits until the next read of the status is due. It fails if the watch must end before.
 func (w *statusWatch) waitNext(ctx context.Context) error {
-	timer := time.NewTimer(min(max(statusPause, statusRest*w.took), layout.QuietEvents))
+	timer := time.NewTimer(min(max(statusPause, pausePerRead*w.took), layout.QuietEvents))
 	defer timer.Stop()
 
 	select {
@@ -132,14 +133,15 @@ func (w *statusWatch) waitNext(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// readStatus reads the status, and stores it as the next event if it has changed.
+// readStatus reads the status, and stores it as the next event if it has changed. It fails if the
+// viewer may no longer read it, or has another role.
 func (w *statusWatch) readStatus(ctx context.Context) error {
 	began := clock.Now()
 	ctx, cancel := context.WithTimeout(ctx, quickTimeout)
 	defer cancel()
 
-	// Authenticate again: the key may be revoked, or rights removed.
-	v, err := w.again(ctx)
+	// Authenticate again, because the key may have been revoked since.
+	v, err := w.reauthenticate(ctx)
 	if err != nil {
 		return err
 	}
@@ -155,12 +157,13 @@ func (w *statusWatch) readStatus(ctx context.Context) error {
 	return w.store(r)
 }
 
-// store makes a status the next event if it differs from the last one.
+// store makes a status the next event if it differs from the last one. It also notes whether this
+// node is being drained.
 func (w *statusWatch) store(r *node.StatusResponse) error {
 	w.draining = slices.ContainsFunc(r.Members, func(m node.MemberStatus) bool { return m.ID == r.Node && m.Draining })
 
 	digest, err := digestOf(r)
-	if err != nil || digest == w.told {
+	if err != nil || digest == w.lastDigest {
 		return err
 	}
 
@@ -171,12 +174,12 @@ func (w *statusWatch) store(r *node.StatusResponse) error {
 	if f := w.lease.resize(int64(len(text))); f != nil {
 		return f
 	}
-	w.told, w.next = digest, slices.Concat([]byte(`{"type":"status","status":`), text, []byte("}"))
+	w.lastDigest, w.next = digest, slices.Concat([]byte(`{"type":"status","status":`), text, []byte("}"))
 	return nil
 }
 
-// digestOf ignores what changes all the time: the catalog's age, and small changes of free disk
-// space.
+// digestOf returns a digest of a status. Values that change all the time do not change it: the
+// catalog's age, and small changes of free disk space.
 func digestOf(s *node.StatusResponse) ([sha256.Size]byte, error) {
 	steady := *s
 	steady.CatalogAge = 0

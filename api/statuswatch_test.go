@@ -96,7 +96,7 @@ func watchIt(ctx context.Context, t *testing.T) *watched {
 	w.status = node.StatusResponse{Node: "n1", Members: []node.MemberStatus{{ID: "n1"}, {ID: "n2"}}}
 	w.status.Storage.DiskTotal, w.status.Storage.DiskFree = 1_000_000, 500_500
 
-	watch := &statusWatch{state: w, leaving: w.leaving, again: w.again, role: w.role, lease: newMemory(1<<20).lease("c", holder)}
+	watch := &statusWatch{state: w, leaving: w.leaving, reauthenticate: w.again, role: w.role, lease: newMemory(1<<20).lease("c", holder)}
 	if err := watch.readStatus(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -275,7 +275,7 @@ func (e *entrance) routes() (all []*route) {
 	for _, list := range e.s.routes.exact {
 		all = append(all, list...)
 	}
-	all = slices.Concat(all, e.s.routes.wild, e.s.routes.prefixes)
+	all = slices.Concat(all, e.s.routes.patterns, e.s.routes.prefixes)
 	slices.SortFunc(all, func(a, b *route) int { return strings.Compare(a.name+a.method, b.name+b.method) })
 	return all
 }

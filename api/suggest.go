@@ -12,14 +12,13 @@ import (
 	"github.com/shoalsearch/shoal/node/suggest"
 )
 
-// suggestRoutes handles completion: of queries, which it also explains, and of paths and symbols
-// of a repository.
+// suggestRoutes handles the completion of queries, paths and symbols, and explains queries.
 type suggestRoutes struct {
 	suggester web.Suggester
 	outliner  browse.Files
 }
 
-func (a *suggestRoutes) rows() []route {
+func (a *suggestRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/suggest", accessRead, quickTimeout, a.suggest),
 		newRoute("GET", "/api/query", accessRead, quickTimeout, a.query),
@@ -28,8 +27,8 @@ func (a *suggestRoutes) rows() []route {
 	}
 }
 
-// suggesterOf makes the suggestions of a node; within limits the time of one.
-func suggesterOf(n *node.Node, within time.Duration) web.Suggester {
+// newSuggester makes the suggester of a node. It spends at most the time within on one completion.
+func newSuggester(n *node.Node, within time.Duration) web.Suggester {
 	return suggest.New(suggest.Deps{Search: n.Search, Browse: n.Browse, Within: within, Contexts: func(ctx context.Context, v catalog.Viewer) ([]suggest.Context, error) {
 		all, err := n.Config.Contexts(ctx, v)
 		out := make([]suggest.Context, len(all))
@@ -52,7 +51,7 @@ func (a *suggestRoutes) suggest(ctx context.Context, c *call) error {
 	return c.answer(a.suggester.Complete(ctx, c.viewer, text, cursor))
 }
 
-// files handles GET /api/files.
+// files handles GET /api/files: the paths of a repository that match a query.
 func (a *suggestRoutes) files(ctx context.Context, c *call) error {
 	p := c.params()
 	req := suggest.FilesRequest{Repo: p.required("repo"), Ref: p.text("ref"), Query: p.text("query"), Limit: p.integer("limit", 50, 1, suggest.MaxPaths)}
@@ -62,15 +61,15 @@ func (a *suggestRoutes) files(ctx context.Context, c *call) error {
 	return c.answer(a.suggester.Files(ctx, c.viewer, req))
 }
 
-// symbols handles GET /api/symbols: the definitions in a file, or with query the symbols of a
-// name.
+// symbols handles GET /api/symbols: the definitions in a file or directory, or with the parameter
+// query the symbols with a name.
 func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 	p := c.params()
 	if _, byName := c.arg("query"); byName {
 		return a.namedSymbols(ctx, c, p)
 	}
 
-	// Refuse a limit instead of ignoring it.
+	// Refuse parameters that have no effect without a query.
 	if _, limited := c.arg("limit"); limited {
 		p.wrong("limit", "only beside query; of a file all symbols are listed")
 	}
@@ -86,7 +85,7 @@ func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// The path may be a directory; join the symbols of its files.
+	// The path may be a directory: join the symbols of all its files.
 	out := suggest.SymbolsResponse{Commit: r.Commit, Cut: r.Cut}
 	for _, f := range r.Files {
 		if f.Unknown {
@@ -101,11 +100,11 @@ func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 	return c.json(out)
 }
 
-// namedSymbols handles GET /api/symbols with a query.
+// namedSymbols handles GET /api/symbols with the parameter query.
 func (a *suggestRoutes) namedSymbols(ctx context.Context, c *call, p *params) error {
 	req := suggest.SymbolsRequest{Repo: p.required("repo"), Ref: p.text("ref"), Query: p.required("query"), Limit: p.integer("limit", 50, 1, suggest.MaxSymbols), Signature: p.flag("signature", false)}
 
-	// The two exclude each other.
+	// Refuse a path together with a query, and queries that no name can match.
 	switch _, inFile := c.arg("path"); {
 	case inFile:
 		p.wrong("path", "give path for the symbols of a file, or query for those of a name, not both")

@@ -8,8 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// newRoutes joins the rows of all areas into the table of routes. A test compares the routes
-// under /api with openapi.json.
+// newRoutes makes the table of all routes. TestOpenAPI_hasEveryRoute compares those under /api with openapi.json.
 func (s *Server) newRoutes(p parts) *routes {
 	base, now, log := p.base, s.opt.Now, s.log
 	authenticate := func(ctx context.Context, c *call, need access) error {
@@ -19,7 +18,7 @@ func (s *Server) newRoutes(p parts) *routes {
 	if tools == nil {
 		tools = toolServer(p, s.opt.Version, log)
 	}
-	pages := pagesOf(p, s.renderer, len(s.opt.EmbedAncestors) > 0, now)
+	pages := newPageRoutes(p, s.renderer, len(s.opt.EmbedAncestors) > 0, now)
 
 	all := &routes{exact: map[string][]*route{}}
 	for _, a := range []area{
@@ -48,7 +47,7 @@ func (s *Server) newRoutes(p parts) *routes {
 		&sessionRoutes{pages.people, s.renderer.visit},
 		&keyRoutes{p.apiKeys, p.callers, now},
 		&watchRoutes{p.watches, base},
-		&userRoutes{p.users, p.signing, p.sessions, base},
+		&userRoutes{p.users, p.passwords, p.sessions, base},
 		&agentRoutes{p.agents},
 		&oauthRoutes{p.agents},
 
@@ -56,44 +55,45 @@ func (s *Server) newRoutes(p parts) *routes {
 		&toolRoutes{tools, s.panicked},
 		pages,
 	} {
-		for _, x := range a.rows() {
+		for _, x := range a.routes() {
 			all.add(x)
 		}
 	}
 	return all
 }
 
-// route finds the route of a call. If it fails, the route only provides a name for metrics.
+// route returns the route of a call, and sets the values of the path's {parts}. With a failure, the
+// returned route only names the call in metrics.
 func (s *Server) route(c *call) (*route, *failure) {
 	unknown := &route{name: "unknown"}
-	if c.requestHeader(unclear) != "" {
+	if c.requestHeader(headerAmbiguous) != "" {
 		return unknown, malformed()
 	}
-	found, wild := s.routes.find(c.path)
+	found, values := s.routes.find(c.path)
 
-	// Check permission to call first, so that others learn nothing about existing paths.
-	shared := s.allowsCrossSite(c, found)
-	if f := s.checkHost(c, shared); f != nil {
+	// Refuse pages of other sites before looking at the path, so that they learn nothing about it.
+	allowCrossSite := s.allowsCrossSite(c, found)
+	if f := s.checkHost(c, allowCrossSite); f != nil {
 		return unknown, f
 	}
-	if shared {
+	if allowCrossSite {
 		c.allowCrossSiteRead(methodsOf(found))
 	}
 
 	if found == nil {
 		return unknown, unknownPath(c.path)
 	}
-	c.wild = wild
+	c.pathValues = values
 	for _, x := range found {
 		if x.handles(c.method) {
 			return x, nil
 		}
 	}
 
-	// OPTIONS needs no row: the path's rows tell the methods.
+	// OPTIONS has no route of its own. The routes of the path tell the methods.
 	f := &failure{Status: 405, Code: codeMethod, Allow: allowed(found)}
 	if c.method == fasthttp.MethodOptions {
-		return &route{name: found[0].name, most: found[0].most, handle: func(_ context.Context, c *call) error {
+		return &route{name: found[0].name, maxBody: found[0].maxBody, handle: func(_ context.Context, c *call) error {
 			c.status = fasthttp.StatusNoContent
 			c.setHeader("Allow", f.Allow)
 			return nil

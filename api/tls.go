@@ -14,42 +14,42 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-// certificateInterval is how often the certificate's files are checked.
+// certificateInterval is the pause between two checks for a renewed certificate.
 const certificateInterval = 10 * time.Second
 
-// certificateSoon is how long before its expiry a certificate causes a warning.
-const certificateSoon = 14 * 24 * time.Hour
+// certificateWarning is how long before its expiry a certificate causes a warning.
+const certificateWarning = 14 * 24 * time.Hour
 
-// certificate is that of the API.
+// certificate is the certificate of the API, which may be renewed while the node runs.
 type certificate interface {
-	config() *tls.Config       // how the API speaks TLS
-	current() *tls.Certificate // nil before there is one
-	run(ctx context.Context)   // takes renewed ones until ctx ends
-	advice() string            // what to do before it ends
+	config() *tls.Config       // of the API's listeners
+	current() *tls.Certificate // nil before the first one is issued
+	run(ctx context.Context)   // loads renewed certificates until ctx ends
+	advice() string            // what the operator should do before the certificate expires
 }
 
-// ends returns when a certificate expires, or the start of Unix time without a certificate.
-func ends(c certificate) time.Time {
+// expiryOf returns when a certificate expires; the start of Unix time while there is none.
+func expiryOf(c certificate) time.Time {
 	if pair := c.current(); pair != nil {
 		return pair.Leaf.NotAfter
 	}
 	return time.Unix(0, 0)
 }
 
-// certificateOf returns the certificate that the options ask for; nil for plain HTTP.
-func certificateOf(opt *Options) (certificate, error) {
+// openCertificate opens the certificate that the options name; nil for plain HTTP.
+func openCertificate(opt *Options) (certificate, error) {
 	if opt.ACME.Directory != "" {
 		return newAuthorized(opt), nil
 	}
 	if opt.TLSCert == "" && opt.TLSKey == "" {
 		return nil, nil
 	}
-	return openCertificate(opt.TLSCert, opt.TLSKey, opt.Log)
+	return openFiles(opt.TLSCert, opt.TLSKey, opt.Log)
 }
 
-// filed is a certificate that others renew on disk.
-type filed struct {
-	cert, key string // files
+// fileCertificate is a certificate in files, which another program renews.
+type fileCertificate struct {
+	cert, key string // paths of the files
 	log       *slog.Logger
 
 	mu    sync.Mutex // guards the fields below
@@ -57,9 +57,9 @@ type filed struct {
 	stamp [2]time.Time // modification times of the files of pair
 }
 
-// openCertificate reads a certificate and its key.
-func openCertificate(cert, key string, log *slog.Logger) (*filed, error) {
-	c := &filed{cert: cert, key: key, log: log}
+// openFiles reads the files of a certificate and its key.
+func openFiles(cert, key string, log *slog.Logger) (*fileCertificate, error) {
+	c := &fileCertificate{cert: cert, key: key, log: log}
 	if err := c.load(); err != nil {
 		return nil, fmt.Errorf("certificate of the API: %w", err)
 	}
@@ -67,38 +67,39 @@ func openCertificate(cert, key string, log *slog.Logger) (*filed, error) {
 }
 
 // config returns the TLS configuration of the API.
-func (c *filed) config() *tls.Config {
+func (c *fileCertificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(), nil },
 	}
 }
 
-func (c *filed) current() *tls.Certificate {
+func (c *fileCertificate) current() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pair
 }
 
-func (c *filed) advice() string { return "renew " + c.cert + ", which is read again when it changes" }
+func (c *fileCertificate) advice() string {
+	return "renew " + c.cert + ", which is read again when it changes"
+}
 
-// run loads renewed files until ctx ends.
-func (c *filed) run(ctx context.Context) {
+// run loads changed files until ctx ends. If it cannot read them, the last valid pair stays in use:
+// while a renewal writes one file after the other, they do not match.
+func (c *fileCertificate) run(ctx context.Context) {
 	for clock.Wait(ctx, certificateInterval) {
-		c.renew()
+		c.reload()
 	}
 }
 
-// renew checks the files. While they do not match, the last good pair stays: a renewal writes one
-// file after the other.
-func (c *filed) renew() {
+func (c *fileCertificate) reload() {
 	if err := c.load(); err != nil {
-		c.log.Error("the certificate of the API could not be read again: the old one stays", "cert", c.cert, "key", c.key, "ends", ends(c), "err", err)
+		c.log.Error("the certificate of the API could not be read again: the old one stays", "cert", c.cert, "key", c.key, "ends", expiryOf(c), "err", err)
 	}
 }
 
-// load reads the files if they have changed.
-func (c *filed) load() error {
+// load reads the files if their modification times have changed.
+func (c *fileCertificate) load() error {
 	var stamp [2]time.Time
 	for i, file := range []string{c.cert, c.key} {
 		info, err := os.Stat(file)
@@ -108,7 +109,6 @@ func (c *filed) load() error {
 		stamp[i] = info.ModTime()
 	}
 
-	// Checking modification times is cheaper than reading the pair.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pair != nil && stamp == c.stamp {
@@ -124,14 +124,15 @@ func (c *filed) load() error {
 	return nil
 }
 
-// certified is the state of a node that also shows the API's certificate.
+// certified adds the API's certificate to the state of a node.
 type certified struct {
 	state
 	certificate certificate
 	now         func() time.Time
 }
 
-// Status tells owners when the certificate expires, and warns in time.
+// Status returns the node's status. For owners it adds when the certificate expires, and a warning
+// before that and while there is no certificate.
 func (c certified) Status(ctx context.Context, v catalog.Viewer) (*node.StatusResponse, error) {
 	out, err := c.state.Status(ctx, v)
 	if err != nil || v.Role != catalog.RoleOwner {
@@ -145,9 +146,9 @@ func (c certified) Status(ctx context.Context, v catalog.Viewer) (*node.StatusRe
 	leaf := pair.Leaf
 	out.CertificateEnds = leaf.NotAfter.UTC()
 
-	// A short-lived certificate is renewed late, so warn in its last quarter.
+	// A short-lived certificate is renewed less than two weeks before its end: warn in its last quarter.
 	left := leaf.NotAfter.Sub(c.now())
-	if left < min(certificateSoon, leaf.NotAfter.Sub(leaf.NotBefore)/4) {
+	if left < min(certificateWarning, leaf.NotAfter.Sub(leaf.NotBefore)/4) {
 		when := "ends at "
 		if left <= 0 {
 			when = "has ended at "

@@ -8,19 +8,21 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// colouredJSON is a run of characters in one line with its class for coloring.
-type colouredJSON struct {
-	Start int    `json:"start"` // number of characters before it in the line
+// tokenJSON is a run of characters in one line with its class for coloring.
+type tokenJSON struct {
+	Start int    `json:"start"` // number of characters before the run in the line
 	End   int    `json:"end"`
 	Class string `json:"class"`
 }
 
-// coloured returns the colored runs of each line of a file.
-func coloured(r *browse.SourceResponse) (lines [][]colouredJSON, cut bool) {
-	lines = [][]colouredJSON{}
+// tokensOf returns the colored runs of each line of a file. cut reports that it stopped early, because
+// the file is large. A binary file has no lines.
+func tokensOf(r *browse.SourceResponse) (lines [][]tokenJSON, cut bool) {
+	lines = [][]tokenJSON{}
 	if r.Binary {
 		return lines, false
 	}
+
 	// Color the text as JSON will contain it, so that positions match.
 	text := validText(r.Content)
 	found, cut := web.Tokens(text, r.Open, r.Language)
@@ -32,23 +34,23 @@ func coloured(r *browse.SourceResponse) (lines [][]colouredJSON, cut bool) {
 		}
 		text = rest
 
-		// Walk over the line once, however many runs it has.
+		// Convert offsets in bytes to characters in one walk over the line.
 		at, chars := 0, 0
-		upTo := func(n int) int {
+		charsUpTo := func(n int) int {
 			chars += utf8.RuneCount(line[at:n])
 			at = n
 			return chars
 		}
-		row := make([]colouredJSON, len(spans))
+		row := make([]tokenJSON, len(spans))
 		for i, s := range spans {
-			row[i] = colouredJSON{Start: upTo(s.Start), End: upTo(s.End), Class: s.Class.String()}
+			row[i] = tokenJSON{Start: charsUpTo(s.Start), End: charsUpTo(s.End), Class: s.Class.String()}
 		}
 		lines = append(lines, row)
 	}
 	return lines, cut
 }
 
-// validText returns the text as JSON has it: U+FFFD replaces each invalid byte.
+// validText returns the text with U+FFFD in place of each invalid byte, as the JSON has it.
 func validText(text []byte) []byte {
 	if utf8.Valid(text) {
 		return text

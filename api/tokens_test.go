@@ -35,7 +35,7 @@ func TestSyntaxColours_areCountedInCharactersOfTheSentText(t *testing.T) {
 	type answer struct {
 		Source             string
 		StartLine          int
-		Tokens             *[][]colouredJSON
+		Tokens             *[][]tokenJSON
 		AreTokensTruncated *bool
 	}
 	read := func(path, more string) answer {

@@ -15,16 +15,15 @@ type toolRoutes struct {
 	panicked func(what string, p any) *failure
 }
 
-func (a *toolRoutes) rows() []route {
-	served := newRoute("POST", toolPath, accessRead, toolTimeout, bridge(a.server, a.panicked, func(ctx context.Context, c *call) context.Context {
-		return mcp.WithViewer(ctx, c.viewer)
-	}))
-	served.shared = bearer
-	return []route{served}
+func (a *toolRoutes) routes() []route {
+	withViewer := func(ctx context.Context, c *call) context.Context { return mcp.WithViewer(ctx, c.viewer) }
+	calls := newRoute("POST", toolPath, accessRead, toolTimeout, bridge(a.server, a.panicked, withViewer))
+	calls.shared = bearer // agents in browsers call tools from pages of other sites
+	return []route{calls}
 }
 
 // toolServer makes the tool server of a node.
 func toolServer(p parts, version string, log *slog.Logger) http.Handler {
-	set := tool.New(tool.Parts{Search: p.search, Browse: p.browse, Models: p.chats, Log: log}, p.asking...)
+	set := tool.New(tool.Parts{Search: p.search, Browse: p.browse, Models: p.chats, Log: log}, p.modelTools...)
 	return mcp.New(set, p.browse, p.base, version, log)
 }

@@ -13,7 +13,7 @@ type watchRoutes struct {
 	base    func() string
 }
 
-func (a *watchRoutes) rows() []route {
+func (a *watchRoutes) routes() []route {
 	return []route{
 		newRoute("GET", "/api/watches", accessHolder, adminTimeout, a.list),
 		newRoute("POST", "/api/watches", accessHolder, adminTimeout, a.create),
@@ -35,7 +35,7 @@ func (a *watchRoutes) list(ctx context.Context, c *call) error {
 
 // get handles GET /api/watches/{watch}.
 func (a *watchRoutes) get(ctx context.Context, c *call) error {
-	return c.answer(a.watches.Watch(ctx, c.viewer, c.wild[0]))
+	return c.answer(a.watches.Watch(ctx, c.viewer, c.pathValues[0]))
 }
 
 // create handles POST /api/watches.
@@ -50,7 +50,7 @@ func (a *watchRoutes) create(ctx context.Context, c *call) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	c.status, c.sought = 201, query
+	c.status, c.query = 201, query
 	return c.answer(a.watches.CreateWatch(ctx, c.viewer, req))
 }
 
@@ -64,7 +64,7 @@ func (a *watchRoutes) change(ctx context.Context, c *call) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	return c.answer(a.watches.ChangeWatch(ctx, c.viewer, c.wild[0], req))
+	return c.answer(a.watches.ChangeWatch(ctx, c.viewer, c.pathValues[0], req))
 }
 
 // watchOf reads what a body changes in a watch.
@@ -95,18 +95,18 @@ func (f *fields) givenFlag(name string) *bool {
 
 // remove handles DELETE /api/watches/{watch}.
 func (a *watchRoutes) remove(ctx context.Context, c *call) error {
-	return c.answer(a.watches.DeleteWatch(ctx, c.viewer, c.wild[0]))
+	return c.answer(a.watches.DeleteWatch(ctx, c.viewer, c.pathValues[0]))
 }
 
 // newFeed handles POST /api/watches/{watch}/feed. Only this answer contains the token.
 func (a *watchRoutes) newFeed(ctx context.Context, c *call) error {
 	c.status = 201
-	return c.answer(a.watches.NewFeed(ctx, c.viewer, c.wild[0]))
+	return c.answer(a.watches.NewFeed(ctx, c.viewer, c.pathValues[0]))
 }
 
 // endFeed handles DELETE /api/watches/{watch}/feed.
 func (a *watchRoutes) endFeed(ctx context.Context, c *call) error {
-	return c.answer(a.watches.EndFeed(ctx, c.viewer, c.wild[0]))
+	return c.answer(a.watches.EndFeed(ctx, c.viewer, c.pathValues[0]))
 }
 
 // setWebhook handles POST /api/watches/{watch}/webhook. Only this answer contains the secret.
@@ -120,17 +120,17 @@ func (a *watchRoutes) setWebhook(ctx context.Context, c *call) error {
 		return err
 	}
 	c.status = 201
-	return c.answer(a.watches.SetWebhook(ctx, c.viewer, c.wild[0], address))
+	return c.answer(a.watches.SetWebhook(ctx, c.viewer, c.pathValues[0], address))
 }
 
 // endWebhook handles DELETE /api/watches/{watch}/webhook.
 func (a *watchRoutes) endWebhook(ctx context.Context, c *call) error {
-	return c.answer(a.watches.EndWebhook(ctx, c.viewer, c.wild[0]))
+	return c.answer(a.watches.EndWebhook(ctx, c.viewer, c.pathValues[0]))
 }
 
 // feed handles GET /feed/{token}: what a watch found, for feed readers, which can sign in nowhere.
 func (a *watchRoutes) feed(ctx context.Context, c *call) error {
-	found, err := a.watches.Feed(ctx, c.wild[0])
+	found, err := a.watches.Feed(ctx, c.pathValues[0])
 	if err != nil {
 		return err
 	}

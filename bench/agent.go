@@ -18,7 +18,7 @@ type toolCall struct {
 
 // tool calls a tool as an agent does and returns the text that the agent reads.
 func (s *server) tool(ctx context.Context, c toolCall) (text string, err error) {
-	// No handshake, because the MCP server keeps no sessions.
+	// Send no handshake, because the MCP server keeps no sessions.
 	body, err := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": c.tool, "arguments": c.args},
 	})
@@ -38,7 +38,7 @@ func (s *server) tool(ctx context.Context, c toolCall) (text string, err error) 
 		return "", fmt.Errorf("%s %v: %w", c.tool, c.args, err)
 	}
 
-	// Wrap the refusal, because the caller counts it as an answer.
+	// Wrap a refusal so that errors.As finds it: the caller counts it as an answer.
 	text, err = toolText(data)
 	if err != nil {
 		err = fmt.Errorf("%s %v: %w", c.tool, c.args, err)
@@ -51,10 +51,10 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// toolText returns the text of an answer. The answer is JSON or an event stream that ends with
-// it.
+// toolText returns the text of a tool's answer, which is JSON, or the last event of a stream. It returns
+// a refusal if the tool reports an error.
 func toolText(data []byte) (string, error) {
-	// In a stream the last message is the answer; earlier ones report progress.
+	// In a stream the last message is the answer. Earlier ones report progress.
 	for line := range bytes.Lines(data) {
 		if part, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data: ")); ok {
 			data = part
@@ -72,7 +72,7 @@ func toolText(data []byte) (string, error) {
 		return "", fmt.Errorf("%.200s: %w", data, err)
 	}
 
-	// An error of the protocol is a bug here; an error of a tool is for the agent.
+	// An error of the protocol is a defect of this package. An error of a tool is text for the agent.
 	switch {
 	case m.Error != nil:
 		return "", errors.New(m.Error.Message)
@@ -87,7 +87,6 @@ func toolText(data []byte) (string, error) {
 // estimateTokens estimates the tokens of a text for a model: one for five letters, one for three
 // digits, and one for any other byte but spaces.
 func estimateTokens(text string) int {
-	// A rough estimate is enough, because only ratios count.
 	n, letters, digits := 0, 0, 0
 	flush := func() {
 		n += (letters + 4) / 5

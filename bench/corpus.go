@@ -21,8 +21,9 @@ type corpora struct {
 	log func(format string, args ...any)
 }
 
-// tree returns the folder with the Linux source, unpacked from Debian's package if needed.
-func (c corpora) tree(ctx context.Context) (string, error) {
+// linuxTree returns the folder with the Linux source. It unpacks Debian's package if that is not done
+// yet.
+func (c corpora) linuxTree(ctx context.Context) (string, error) {
 	dir := filepath.Join(c.dir, "linux")
 	if ok, err := exists(filepath.Join(dir, ".complete")); ok || err != nil {
 		return dir, err
@@ -43,28 +44,29 @@ func (c corpora) tree(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	// Write the mark last, so that an interrupted run begins again.
+	// Write this file last, so that a run after an interrupted one begins again.
 	return dir, os.WriteFile(filepath.Join(dir, ".complete"), nil, 0o644)
 }
 
-// large returns a bare repository with the whole tree in one commit.
-func (c corpora) large(ctx context.Context) (string, error) {
-	tree, err := c.tree(ctx)
+// largeRepository returns L: a bare repository with the whole Linux tree in one commit.
+func (c corpora) largeRepository(ctx context.Context) (string, error) {
+	tree, err := c.linuxTree(ctx)
 	if err != nil {
 		return "", err
 	}
-	return c.repository(ctx, tree, filepath.Join(c.dir, "L.git"))
+	return c.commitTree(ctx, tree, filepath.Join(c.dir, "L.git"))
 }
 
-// repository commits the work tree dir to a bare repository at path.
-func (c corpora) repository(ctx context.Context, dir, path string) (string, error) {
+// commitTree commits the work tree dir to a bare repository at path, which it returns. It does nothing if
+// that is done already.
+func (c corpora) commitTree(ctx context.Context, dir, path string) (string, error) {
 	if ok, err := exists(filepath.Join(path, "complete")); ok || err != nil {
 		return path, err
 	}
 
 	c.log("committing %s", dir)
 
-	// Packed like a fetched mirror, because loose objects are slower.
+	// Pack the objects, as those of a fetched mirror are: loose objects are slower.
 	steps := [][]string{
 		{"init", "-q", "--bare", "-b", "main", path},
 		{"--git-dir", path, "--work-tree", dir, "add", "-A", "-f", "--", ".", ":!.complete"},
@@ -80,9 +82,9 @@ func (c corpora) repository(ctx context.Context, dir, path string) (string, erro
 	return path, os.WriteFile(filepath.Join(path, "complete"), nil, 0o644)
 }
 
-// many returns a folder with one repository for each directory that has files, and these
-// repositories.
-func (c corpora) many(ctx context.Context) (root string, repos []string, err error) {
+// manyRepositories returns M: a folder with one repository for each directory that has files, and the
+// paths of these repositories.
+func (c corpora) manyRepositories(ctx context.Context) (root string, repos []string, err error) {
 	root = filepath.Join(c.dir, "M")
 	done, err := exists(filepath.Join(root, ".complete"))
 	if err == nil && !done {
@@ -96,9 +98,9 @@ func (c corpora) many(ctx context.Context) (root string, repos []string, err err
 	return root, repos, err
 }
 
-// makeMany makes the repositories of many.
+// makeMany makes the repositories of M.
 func (c corpora) makeMany(ctx context.Context, root string) error {
-	tree, err := c.tree(ctx)
+	tree, err := c.linuxTree(ctx)
 	if err != nil {
 		return err
 	}
@@ -122,14 +124,14 @@ func (c corpora) makeMany(ctx context.Context, root string) error {
 	return os.WriteFile(filepath.Join(root, ".complete"), nil, 0o644)
 }
 
-// few returns a folder with n repositories of many, evenly chosen.
-func (c corpora) few(ctx context.Context, n int) (string, error) {
+// someRepositories returns a folder with copies of n repositories of M, evenly chosen.
+func (c corpora) someRepositories(ctx context.Context, n int) (string, error) {
 	root := filepath.Join(c.dir, fmt.Sprintf("M-%d", n))
 	if ok, err := exists(filepath.Join(root, ".complete")); ok || err != nil {
 		return root, err
 	}
 
-	many, repos, err := c.many(ctx)
+	many, repos, err := c.manyRepositories(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -138,7 +140,6 @@ func (c corpora) few(ctx context.Context, n int) (string, error) {
 		return "", fmt.Errorf("%s has %d repositories, not %d", many, len(repos), n)
 	}
 
-	// Take every len/n-th.
 	for i := range n {
 		from := repos[i*len(repos)/n]
 		to := filepath.Join(root, filepath.Base(from))
@@ -154,14 +155,14 @@ func (c corpora) few(ctx context.Context, n int) (string, error) {
 	return root, os.WriteFile(filepath.Join(root, ".complete"), nil, 0o644)
 }
 
-// importDirectory makes a bare repository of the files directly in dir.
+// importDirectory makes a bare repository of the files directly in dir, or none if there are no files.
 func importDirectory(ctx context.Context, dir, path string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 
-	// fast-import, because three commands for each of thousands of repositories take an hour.
+	// Use fast-import: three commands for each of thousands of repositories would take an hour.
 	var stream bytes.Buffer
 	stream.WriteString("commit refs/heads/main\ncommitter bench <bench@localhost> 1700000000 +0000\ndata 6\ncorpus\n")
 	files := 0
@@ -181,7 +182,6 @@ func importDirectory(ctx context.Context, dir, path string) error {
 		files++
 	}
 
-	// Nothing exists yet, so there is nothing to clean up.
 	if files == 0 {
 		return nil
 	}
@@ -192,13 +192,13 @@ func importDirectory(ctx context.Context, dir, path string) error {
 	return fastImport(ctx, path, &stream)
 }
 
-// share returns a bare repository with every nth file of the tree, in order of path.
-func (c corpora) share(ctx context.Context, n int) (string, error) {
+// partOfLarge returns a bare repository with every nth file of L, in the order of paths.
+func (c corpora) partOfLarge(ctx context.Context, n int) (string, error) {
 	path := filepath.Join(c.dir, fmt.Sprintf("L-1-%d.git", n))
 	if ok, err := exists(filepath.Join(path, "complete")); ok || err != nil {
 		return path, err
 	}
-	large, err := c.large(ctx)
+	large, err := c.largeRepository(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -209,8 +209,7 @@ func (c corpora) share(ctx context.Context, n int) (string, error) {
 		return "", err
 	}
 
-	// Borrow the objects first, then pack those of the commit, because the node copies packs
-	// faster.
+	// Share the objects of L first. Later pack those of the commit, because a node copies packs faster.
 	index := filepath.Join(path, "index.tmp")
 	if _, err := measure(ctx, large, nil, "git", "clone", "-q", "--bare", "--shared", large, path); err != nil {
 		return "", err

@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// gitIn runs git in a repository with an input, and returns its output.
+// gitIn runs git in a repository with the input in (nil for none), and returns its output without blanks
+// at both ends.
 func gitIn(ctx context.Context, dir string, env []string, in io.Reader, args ...string) (string, error) {
-	// Set name and address, because the machine may have none.
+	// Set a name and an address, because git may have none on this machine.
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_AUTHOR_NAME=bench", "GIT_AUTHOR_EMAIL=bench@localhost", "GIT_COMMITTER_NAME=bench", "GIT_COMMITTER_EMAIL=bench@localhost")
@@ -33,11 +34,11 @@ func fastImport(ctx context.Context, dir string, stream io.Reader) error {
 	return err
 }
 
-// commitEntries makes main a commit of tree entries in the format of `git ls-tree -z`.
-func commitEntries(ctx context.Context, dir, index string, pick io.Reader) error {
-	// The repository is bare and has no index, so use an extra one.
+// commitEntries makes main a commit of tree entries in the format of `git ls-tree -z`. index is the path
+// of a temporary index, because the bare repository has none.
+func commitEntries(ctx context.Context, dir, index string, entries io.Reader) error {
 	env := []string{"GIT_INDEX_FILE=" + index}
-	if _, err := gitIn(ctx, dir, env, pick, "update-index", "-z", "--index-info"); err != nil {
+	if _, err := gitIn(ctx, dir, env, entries, "update-index", "-z", "--index-info"); err != nil {
 		return err
 	}
 
@@ -67,7 +68,7 @@ func changeOneFile(ctx context.Context, dir, path, line string) error {
 		return err
 	}
 
-	// A fixed time makes equal commits on every machine.
+	// With a fixed time the commit is the same on every machine.
 	text := old + "\n" + line + "\n"
 	stream := fmt.Sprintf("commit refs/heads/main\ncommitter bench <bench@localhost> 1700000100 +0000\ndata 6\nchange\nfrom %s\nM 100644 inline %s\ndata %d\n%s\n", head, path, len(text), text)
 	return fastImport(ctx, dir, strings.NewReader(stream))

@@ -29,8 +29,8 @@ type server struct {
 	cmd    *exec.Cmd
 	client *http.Client
 	start  time.Time
-	ready  time.Duration // from the process start to a good /readyz
-	key    string        // of an owner
+	ready  time.Duration // from the start of the process until /readyz succeeded
+	key    string        // an owner's API key
 	route  string        // that exchange asks; "" for searches of files
 }
 
@@ -40,8 +40,8 @@ const commitsRoute = "/api/search_commits"
 // connection is one entry of the configuration file.
 type connection map[string]any
 
-// writeConfig writes a configuration with these connections. Polling is fast, because waiting for
-// it is not measured.
+// writeConfig writes a configuration with these settings and connections. The node polls often, so that
+// no measurement waits for it.
 func writeConfig(path string, settings map[string]any, connections map[string]connection) error {
 	all := map[string]any{"reindexRepoPollingIntervalMs": 50, "resyncConnectionPollingIntervalMs": 50}
 	for k, v := range settings {
@@ -65,18 +65,18 @@ func serve(ctx context.Context, program, dir, config, ctags string, more ...stri
 	if err != nil {
 		return nil, err
 	}
-	return s, s.wait(ctx)
+	return s, s.waitReady(ctx)
 }
 
-// launch starts a node on dir that serves at address, with the command line of an operator.
+// launch starts a node with the data directory dir that serves at address. It does not wait.
 func launch(program, dir, address string, args []string) (*server, error) {
 	s := &server{dir: dir, url: address, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	s.cmd = exec.Command(program, append([]string{"serve", "--data-dir", dir}, args...)...)
 
-	// Searches need no key, because the other engines have none.
+	// Let searches need no key, because those of the other engines need none.
 	s.cmd.Env = append(os.Environ(), "FORCE_ENABLE_ANONYMOUS_ACCESS=true")
 
-	// Next to the data directory, because only the node may write there.
+	// Write the log beside the data directory, in which only the node may write.
 	log, err := os.Create(dir + ".log")
 	if err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ func launch(program, dir, address string, args []string) (*server, error) {
 	return s, s.cmd.Start()
 }
 
-// wait waits until the node is ready.
-func (s *server) wait(ctx context.Context) error {
+// waitReady waits until the node is ready, and then makes a key.
+func (s *server) waitReady(ctx context.Context) error {
 	err := poll(ctx, time.Minute, 5*time.Millisecond, "the node to be ready", func() bool {
 		return s.get(ctx, "/readyz", nil) == nil
 	})
@@ -108,24 +108,25 @@ func (s *server) makeKey(ctx context.Context) error {
 
 	var failed error
 	err := poll(ctx, time.Minute, 20*time.Millisecond, "a key", func() bool {
-		s.key, failed = freshKey(ctx, operator, name)
+		s.key, failed = replaceKey(ctx, operator, name)
 		return failed == nil
 	})
 	return errors.Join(err, failed)
 }
 
-// freshKey replaces the key of an earlier run, because a key is only shown once.
-func freshKey(ctx context.Context, operator *http.Client, name string) (string, error) {
+// replaceKey revokes the key with a name, if there is one, and makes a new one. A node never shows the
+// key of an earlier run again.
+func replaceKey(ctx context.Context, operator *http.Client, name string) (string, error) {
 	const keys = "http://localhost/api/keys"
-	drop, err := http.NewRequestWithContext(ctx, http.MethodDelete, keys+"/"+url.PathEscape(name), nil)
+	revoke, err := http.NewRequestWithContext(ctx, http.MethodDelete, keys+"/"+url.PathEscape(name), nil)
 	if err != nil {
 		return "", err
 	}
-	dropped, err := operator.Do(drop)
+	revoked, err := operator.Do(revoke)
 	if err != nil {
 		return "", err
 	}
-	dropped.Body.Close() // it may not exist
+	revoked.Body.Close() // whatever the status: there may be no such key
 
 	body := fmt.Sprintf(`{"name": %q, "role": "owner"}`, name)
 	resp, err := operator.Post(keys, "application/json", strings.NewReader(body))
@@ -144,12 +145,12 @@ func freshKey(ctx context.Context, operator *http.Client, name string) (string, 
 	return made.Key, nil
 }
 
-// kill kills the process, like a power cut.
+// kill kills the process without a warning.
 func (s *server) kill() error {
 	if err := s.cmd.Process.Kill(); err != nil {
 		return err
 	}
-	_ = s.cmd.Wait() // always reports that the process was killed
+	_ = s.cmd.Wait() // always an error, because the process was killed
 	return nil
 }
 
@@ -160,7 +161,7 @@ func (s *server) stop() error {
 	return s.cmd.Wait()
 }
 
-// get fetches a path. It decodes the JSON into out unless out is nil.
+// get requests a path, and decodes the JSON of the answer into out unless out is nil.
 func (s *server) get(ctx context.Context, path string, out any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
 	if err != nil {
@@ -186,7 +187,8 @@ func (s *server) do(req *http.Request, out any) error {
 	return json.Unmarshal(data, out)
 }
 
-// read sends a request and returns the body of a good answer.
+// read sends a request with the key, and returns the body of the answer. An answer other than 2xx is an
+// error with its body.
 func (s *server) read(req *http.Request) ([]byte, error) {
 	if s.key != "" {
 		req.Header.Set("Authorization", "Bearer "+s.key)
@@ -202,14 +204,13 @@ func (s *server) read(req *http.Request) ([]byte, error) {
 		return nil, err
 	}
 
-	// The body explains the error.
 	if resp.StatusCode/100 != 2 {
 		return nil, fmt.Errorf("%s: %s: %s", req.URL.Path, resp.Status, data)
 	}
 	return data, nil
 }
 
-// answer is the measured part of a search's answer.
+// answer has the parts of a search's answer that this package uses.
 type answer struct {
 	Stats struct {
 		TotalMatchCount  int
@@ -221,7 +222,7 @@ type answer struct {
 	}
 }
 
-// search sends a search and decodes the answer. The time does not include decoding.
+// search sends a search and decodes the answer. The returned time does not include decoding.
 func (s *server) search(ctx context.Context, body []byte) (answer, time.Duration, error) {
 	data, took, err := s.exchange(ctx, body)
 	if err != nil {
@@ -231,9 +232,8 @@ func (s *server) search(ctx context.Context, body []byte) (answer, time.Duration
 	return a, took, json.Unmarshal(data, &a)
 }
 
-// exchange sends a search and reads the whole answer.
+// exchange sends a search and reads the whole answer. The returned time is that until its last byte.
 func (s *server) exchange(ctx context.Context, body []byte) ([]byte, time.Duration, error) {
-	// Measure from before the request to the last byte.
 	start := time.Now()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+cmp.Or(s.route, "/api/search"), bytes.NewReader(body))
 	if err != nil {
@@ -248,18 +248,19 @@ func (s *server) exchange(ctx context.Context, body []byte) ([]byte, time.Durati
 	return data, time.Since(start), nil
 }
 
-// waitIndexed waits until the node has indexed a number of repositories.
+// waitIndexed waits until the node has indexed a number of repositories. It fails if the node stops
+// working before.
 func (s *server) waitIndexed(ctx context.Context, repos int) error {
 	every := 20 * time.Millisecond
 	if repos > 100 {
-		every = time.Second // a status reads all repositories, so it costs the node time
+		every = time.Second // each status costs the node time, because it reads all repositories
 	}
 
 	w := indexWait{repos: repos, busy: time.Now()}
 	var failed error
 	err := poll(ctx, 2*time.Hour, every, fmt.Sprintf("%d repositories to be indexed", repos), func() (done bool) {
 		st, err := s.status(ctx)
-		done, failed = w.look(time.Now(), st, err)
+		done, failed = w.check(time.Now(), st, err)
 		return done
 	})
 	if failed != nil {
@@ -271,12 +272,12 @@ func (s *server) waitIndexed(ctx context.Context, repos int) error {
 // indexWait waits until repositories are indexed.
 type indexWait struct {
 	repos int
-	busy  time.Time // last time the node had work
+	busy  time.Time // when the node last had work
 }
 
-// look checks a status and reports whether the wait is over. It fails if the node has been idle
-// for long without having indexed all, for example if it may not read a folder.
-func (w *indexWait) look(now time.Time, st status, err error) (done bool, failed error) {
+// check reports whether the wait is over, by a status that was read at now, or the error of reading it.
+// It fails if the node was idle for long without having indexed all, as if it may not read a folder.
+func (w *indexWait) check(now time.Time, st status, err error) (done bool, failed error) {
 	if err != nil || st.Jobs.Running+st.Jobs.Pending > 0 {
 		w.busy = now
 	}
@@ -290,8 +291,7 @@ func (w *indexWait) look(now time.Time, st status, err error) (done bool, failed
 	return false, nil
 }
 
-// waitIdle waits until the node has been idle for a while, because it packs small repositories
-// after indexing.
+// waitIdle waits until the node was idle for quietTime. After indexing it still packs small repositories.
 func (s *server) waitIdle(ctx context.Context) error {
 	quiet := time.Now()
 	return poll(ctx, 2*time.Hour, 50*time.Millisecond, "the node to have nothing to do", func() bool {
@@ -306,7 +306,7 @@ func (s *server) waitIdle(ctx context.Context) error {
 // quietTime is longer than a node needs to notice new work.
 const quietTime = 4 * time.Second
 
-// status is the measured part of a node's status.
+// status has the parts of a node's status that this package uses.
 type status struct {
 	Repos   struct{ Total, Indexed, Failed int }
 	Jobs    struct{ Pending, Running, Failed int }
@@ -325,9 +325,9 @@ func (s *server) status(ctx context.Context) (status, error) {
 	return st, err
 }
 
-// diskBytes adds up the files of a folder of the data directory.
+// diskBytes adds up the sizes of the files in a folder of the data directory. It does not count blocks,
+// which depend on the file system.
 func (s *server) diskBytes(folder string) (int64, error) {
-	// File sizes, not blocks, because blocks depend on the file system.
 	var sum int64
 	err := filepath.WalkDir(filepath.Join(s.dir, folder), func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -345,14 +345,14 @@ func (s *server) diskBytes(folder string) (int64, error) {
 	return sum, err
 }
 
-// poll waits until a condition holds. The error names it.
+// poll waits up to limit until a condition holds, and checks it at once and then at intervals. what names
+// the condition in the error.
 func poll(ctx context.Context, limit, every time.Duration, what string, holds func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 
-	// Check once before the first pause.
 	for !holds() {
 		select {
 		case <-ctx.Done():
@@ -363,7 +363,7 @@ func poll(ctx context.Context, limit, every time.Duration, what string, holds fu
 	return nil
 }
 
-// freePorts returns free loopback addresses.
+// freePorts returns n free loopback addresses.
 func freePorts(n int) ([]string, error) {
 	var addrs []string
 	for range n {
@@ -377,17 +377,17 @@ func freePorts(n int) ([]string, error) {
 	return addrs, nil
 }
 
-// Time limits for symbols, which are indexed after the text.
+// How long to wait for symbols, which a node indexes after the text.
 const (
 	symbolsTime      = 2 * time.Minute
 	symbolsTimeLarge = 15 * time.Minute // of L, on a busy machine
 )
 
-// symbolsReady waits until a search finds a symbol by an expression.
-func (s *server) symbolsReady(ctx context.Context, limit time.Duration, name string) error {
+// waitSymbols waits up to limit until a search finds a symbol whose name matches an expression.
+func (s *server) waitSymbols(ctx context.Context, limit time.Duration, name string) error {
 	var last error
 	err := poll(ctx, limit, 200*time.Millisecond, fmt.Sprintf("%q to be a symbol", name), func() bool {
-		a, _, err := s.search(ctx, Query{Text: "sym:^" + name + "$", Regexp: true}.body(10, false))
+		a, _, err := s.search(ctx, Query{Text: "sym:^" + name + "$", Regexp: true}.body(10, countShown))
 		last = err
 		return err == nil && a.Stats.FileCount > 0
 	})

@@ -77,7 +77,7 @@ func TestIndexWait_lastsWhileTheNodeHasWork(t *testing.T) {
 		{time.Hour + time.Minute + 5*quietTime, at(2, 0), nil, true, false},
 		{time.Hour + time.Minute + 5*quietTime + 1, at(1, 0), nil, true, true},
 	} {
-		if done, err := w.look(began.Add(step.after), step.st, step.err); done != step.done || (err != nil) != step.fail {
+		if done, err := w.check(began.Add(step.after), step.st, step.err); done != step.done || (err != nil) != step.fail {
 			t.Errorf("step %d: done %t, %v; want done %t, a failure %t", i+1, done, err, step.done, step.fail)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // partBuild compares the cost of indexing L.
 func partBuild(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Building the index of L, no symbols", Columns: []string{"engine", "CPU", "wall", "wall / CPU", "peak memory", "on disk", "disk / text"}}
-	tree, err := r.corpora.tree(ctx)
+	tree, err := r.corpora.linuxTree(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -21,12 +21,12 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	repo, err := r.corpora.large(ctx)
+	repo, err := r.corpora.largeRepository(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	if _, _, err := r.cindex(ctx, tree); err != nil { // warms the page cache
+	if _, _, err := r.cindex(ctx, tree); err != nil { // to fill the page cache
 		return nil, err
 	}
 	peer, index, err := r.cindex(ctx, tree)
@@ -39,7 +39,7 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	// The node of another part would slow down the build.
+	// Stop the node of another part, which would slow down the build.
 	if r.large != nil {
 		r.close()
 		r.large = nil
@@ -80,7 +80,7 @@ func partChange(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	repo, err := r.corpora.large(ctx)
+	repo, err := r.corpora.largeRepository(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -92,15 +92,14 @@ func partChange(ctx context.Context, r *run) (*Part, error) {
 		return nil, fmt.Errorf("list repositories: %d, %w", len(list), err)
 	}
 
-	// Restore the corpus, because other parts search it.
-	before, err := gitIn(ctx, repo, nil, nil, "rev-parse", "main")
+	// Restore this commit at the end, because other parts search L.
+	original, err := gitIn(ctx, repo, nil, nil, "rev-parse", "main")
 	if err != nil {
 		return nil, err
 	}
 
-	// Take differences, because the node has worked before.
 	for round := range 3 {
-		was, err := s.usage()
+		before, err := s.usage()
 		if err != nil {
 			return nil, err
 		}
@@ -110,16 +109,16 @@ func partChange(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		now, err := s.usage()
+		after, err := s.usage()
 		if err != nil {
 			return nil, err
 		}
 
-		p.row(round+1, took, now.own-was.own, now.git-was.git, fmt.Sprintf("%d", now.disk-was.disk))
+		p.row(round+1, took, after.own-before.own, after.git-before.git, fmt.Sprintf("%d", after.disk-before.disk))
 	}
 
 	p.note("Target: at most 2 s, CPU at most 1 s. The searches that wait for the line are in the node's CPU.")
-	_, err = gitIn(ctx, repo, nil, nil, "update-ref", "refs/heads/main", before)
+	_, err = gitIn(ctx, repo, nil, nil, "update-ref", "refs/heads/main", original)
 	return p, err
 }
 
@@ -137,20 +136,20 @@ func (s *server) usage() (now spent, err error) {
 	return now, err
 }
 
-// findChange pushes a new line and returns the time until a search finds it.
+// findChange commits a new line, asks for a re-index, and returns the time from then until a search finds
+// the line.
 func (s *server) findChange(ctx context.Context, repo string, id, round int) (time.Duration, error) {
 	word := fmt.Sprintf("changed_line_%d_%d", time.Now().Unix(), round)
 	if err := changeOneFile(ctx, repo, "kernel/fork.c", "/* "+word+" */"); err != nil {
 		return 0, err
 	}
 
-	// Push first, because the way to the host is not the node's work.
 	start := time.Now()
 	if err := s.post(ctx, fmt.Sprintf("/api/repos/%d/reindex", id), []byte("{}"), nil); err != nil {
 		return 0, err
 	}
 	err := poll(ctx, time.Minute, 2*time.Millisecond, "the changed line", func() bool {
-		a, _, err := s.search(ctx, Query{Text: word}.body(1, false))
+		a, _, err := s.search(ctx, Query{Text: word}.body(1, countShown))
 		return err == nil && a.Stats.FileCount == 1
 	})
 	return time.Since(start), err
@@ -159,12 +158,12 @@ func (s *server) findChange(ctx context.Context, repo string, id, round int) (ti
 // partStart measures a start with L and M indexed.
 func partStart(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Start with L and M indexed", Columns: []string{"start", "process start to ready", "resident", "not backed by files"}}
-	repo, err := r.corpora.large(ctx)
+	repo, err := r.corpora.largeRepository(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	root, repos, err := r.corpora.many(ctx)
+	root, repos, err := r.corpora.manyRepositories(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +177,6 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	// Stop properly each time, as operators do; tests measure a kill.
 	for i := range 3 {
 		if err := s.stop(); err != nil {
 			return nil, err
@@ -187,8 +185,7 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		// A ready node must find something.
-		if a, _, err := s.search(ctx, Query{Text: "mutex_lock_interruptible"}.body(10, false)); err != nil || a.Stats.FileCount == 0 {
+		if a, _, err := s.search(ctx, Query{Text: "mutex_lock_interruptible"}.body(10, countShown)); err != nil || a.Stats.FileCount == 0 {
 			return nil, fmt.Errorf("first search after the start: %d files, %w", a.Stats.FileCount, err)
 		}
 		_, resident, anonymous, err := procMemory(s.cmd.Process.Pid)

@@ -13,11 +13,11 @@ func partGrowth(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Growth with the corpus", Columns: []string{"part of L", "CPU", "wall", "on disk", "rare literal", "weak expression", "common word"}}
 	f := newFit("CPU", "disk", "rare literal", "weak expression", "common word")
 
-	// The smallest first: each part contains the one before, so the cache helps all alike.
+	// Begin with the smallest part. Each contains the one before, so the page cache helps all alike.
 	for _, n := range []int{8, 4, 2, 1} {
-		repo, err := r.corpora.large(ctx)
+		repo, err := r.corpora.largeRepository(ctx)
 		if n > 1 && err == nil {
-			repo, err = r.corpora.share(ctx, n)
+			repo, err = r.corpora.partOfLarge(ctx, n)
 		}
 		if err != nil {
 			return nil, err
@@ -28,7 +28,6 @@ func partGrowth(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		// Search before the node stops.
 		took, err := r.searchTimes(ctx, s)
 		if err != nil {
 			return nil, err
@@ -45,11 +44,11 @@ func partGrowth(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// fit collects values that grow with a size.
+// fit collects values that grow with a size, to fit an exponent to each.
 type fit struct {
-	names []string
-	xs    []float64
-	ys    [][]float64
+	names []string    // of the values
+	xs    []float64   // sizes
+	ys    [][]float64 // for each name its value at each size
 }
 
 func newFit(names ...string) *fit { return &fit{names: names, ys: make([][]float64, len(names))} }
@@ -79,7 +78,7 @@ func growthQueries() []Query {
 func (r *run) searchTimes(ctx context.Context, s *server) ([]time.Duration, error) {
 	var took []time.Duration
 	for _, q := range growthQueries() {
-		_, d, err := s.bestSearch(ctx, q.body(100, true), r.Repeat)
+		_, d, err := s.bestSearch(ctx, q.body(100, countAll), r.Repeat)
 		if err != nil {
 			return nil, err
 		}
@@ -100,16 +99,16 @@ func millis(all []time.Duration) []float64 {
 func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Growth with the number of repositories", Columns: []string{"repositories", "CPU of the node", "CPU of git", "wall", "on disk", "CPU of a second at rest", "rare literal", "weak expression", "common word"}}
 	f := newFit("CPU", "disk", "rest", "rare literal", "weak expression", "common word")
-	all, repos, err := r.corpora.many(ctx)
+	all, repos, err := r.corpora.manyRepositories(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	// The last part is all of M, which already exists.
+	// Begin with the smallest part. The last one is all of M.
 	for _, part := range []int{8, 4, 2, 1} {
 		n, root := len(repos)/part, all
 		if part > 1 {
-			if root, err = r.corpora.few(ctx, n); err != nil {
+			if root, err = r.corpora.someRepositories(ctx, n); err != nil {
 				return nil, err
 			}
 		}
@@ -119,13 +118,12 @@ func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		// Wait for packing, because a node has thousands of files only briefly.
+		// Wait until the node has packed its thousands of files.
 		if err := s.waitIdle(ctx); err != nil {
 			return nil, err
 		}
 
-		// The cost of an idle node grows with its repositories.
-		rest, err := s.idleCPU(ctx)
+		idle, err := s.idleCPU(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -138,22 +136,22 @@ func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 		if err := s.stop(); err != nil {
 			return nil, err
 		}
-		p.row(n, b.own, b.git, b.wall, bytesize(b.disk), rest, took[0], took[1], took[2])
-		f.add(float64(n), append([]float64{(b.own + b.git).Seconds(), float64(b.disk), ms(rest)}, millis(took)...)...)
+		p.row(n, b.own, b.git, b.wall, bytesize(b.disk), idle, took[0], took[1], took[2])
+		f.add(float64(n), append([]float64{(b.own + b.git).Seconds(), float64(b.disk), ms(idle)}, millis(took)...)...)
 	}
 
 	p.note("Fitted exponents over the number of repositories: %s.", f)
 	return p, nil
 }
 
-// idleCPU returns the CPU time of an idle node per second.
+// idleCPU returns the CPU time that an idle node uses in a second, at least a millisecond.
 func (s *server) idleCPU(ctx context.Context) (time.Duration, error) {
 	before, _, err := procUsage(s.cmd.Process.Pid)
 	if err != nil {
 		return 0, err
 	}
 
-	// Long enough for work that runs every second or two.
+	// Ten seconds include several rounds of work that runs every second or two.
 	const seconds = 10
 	over := time.After(seconds * time.Second)
 	select {
@@ -182,7 +180,7 @@ func partGrowthRevisions(ctx context.Context, r *run) (*Part, error) {
 	tags := strings.Fields(list)
 	byRevisions, byText := newFit("CPU", "disk"), newFit("CPU", "disk")
 
-	// Powers of four, for a fit of logarithms. HEAD counts as one.
+	// The numbers grow by a factor, because the fit uses logarithms. They include HEAD.
 	for _, n := range []int{1, 4, 16, 64} {
 		named := tags[:min(n-1, len(tags))]
 		conn := connection{"type": "git", "url": "file://" + repo}
@@ -199,7 +197,7 @@ func partGrowthRevisions(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		// Also relate it to the new text, because revisions share most of theirs.
+		// Fit over the unique text too, because revisions share most of their text.
 		unique, err := uniqueBytes(ctx, repo, append([]string{"HEAD"}, named...))
 		if err != nil {
 			return nil, err
@@ -217,15 +215,15 @@ func partGrowthRevisions(ctx context.Context, r *run) (*Part, error) {
 // partGrowthMatches searches L for more and more frequent words.
 func partGrowthMatches(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Growth with the number of matches, every match counted, 100 shown", Columns: []string{"word", "files", "matches", "Shoal"}}
-	s, err := r.node(ctx)
+	s, err := r.largeNode(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	// Relate it to the number of matches, from one to nearly every line.
+	// The words are ever more frequent: from one match to one in nearly every line.
 	f := newFit("time")
 	for _, word := range []string{"tg3_read_firmware_ver", "mutex_lock_interruptible", "spin_lock_irqsave", "printk", "struct device", "static", "return", "the", "e"} {
-		a, took, err := s.bestSearch(ctx, Query{Text: word}.body(100, true), r.Repeat)
+		a, took, err := s.bestSearch(ctx, Query{Text: word}.body(100, countAll), r.Repeat)
 		if err != nil {
 			return nil, err
 		}
@@ -238,9 +236,9 @@ func partGrowthMatches(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// uniqueBytes adds up the distinct blobs of some revisions.
+// uniqueBytes adds up the sizes of the distinct blobs of some revisions.
 func uniqueBytes(ctx context.Context, repo string, revs []string) (int64, error) {
-	seen := map[string]bool{}
+	counted := map[string]bool{}
 	var sum int64
 	for _, rev := range revs {
 		u, err := measure(ctx, repo, nil, "git", "ls-tree", "-r", "-l", "--full-tree", rev)
@@ -251,11 +249,11 @@ func uniqueBytes(ctx context.Context, repo string, revs []string) (int64, error)
 		// A line of a tree has mode, kind, name, size and path; a submodule has no size.
 		for line := range strings.Lines(string(u.Out)) {
 			f := strings.Fields(line)
-			if len(f) < 5 || f[1] != "blob" || seen[f[2]] {
+			if len(f) < 5 || f[1] != "blob" || counted[f[2]] {
 				continue
 			}
 
-			seen[f[2]] = true
+			counted[f[2]] = true
 			var n int64
 			if _, err := fmt.Sscan(f[3], &n); err != nil {
 				return 0, err

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// partLoad runs selective queries on growing numbers of connections, then again next to heavy
-// queries.
+// partLoad runs selective queries on growing numbers of connections, and then while heavy queries run.
 func partLoad(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Requests per second, six selective queries in turn, 50 documents each", Columns: []string{"connections", "requests/s", "median", "p99", "errors"}}
 	_, s, err := r.treeAndNode(ctx)
@@ -18,7 +17,7 @@ func partLoad(ctx context.Context, r *run) (*Part, error) {
 
 	bodies := make([][]byte, 0, len(selectiveQueries()))
 	for _, q := range selectiveQueries() {
-		bodies = append(bodies, q.body(50, false))
+		bodies = append(bodies, q.body(50, countShown))
 	}
 
 	for _, conns := range []int{1, 2, 4, 8, 16, 32} {
@@ -26,13 +25,13 @@ func partLoad(ctx context.Context, r *run) (*Part, error) {
 		p.row(conns, l.perSecond(), median(l.took), quantile(l.took, 0.99), l.errors)
 	}
 
-	// Heavy queries run until the light ones are done, to keep the cores busy.
+	// Run heavy queries until the light ones are done, to keep the processors busy.
 	heavyCtx, stop := context.WithCancel(ctx)
 	var heavy sync.WaitGroup
 	for _, q := range []Query{{Text: `[a-z]+ = [a-z]+\[[0-9]+\]`, Regexp: true}, {Text: `.{120,}`, Regexp: true}} {
 		heavy.Go(func() {
 			for heavyCtx.Err() == nil {
-				_, _, _ = s.search(heavyCtx, q.body(100, true)) // an error here means the end of the test
+				_, _, _ = s.search(heavyCtx, q.body(100, countAll)) // it fails when heavyCtx ends
 			}
 		})
 	}
@@ -45,7 +44,7 @@ func partLoad(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// partMixed runs light queries alone, then next to heavy ones that never end.
+// partMixed runs light queries alone, and then while heavy queries run.
 func partMixed(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Light queries (50 documents, 4 connections) alone and beside heavy ones (every match counted)",
 		Columns: []string{"heavy connections", "light requests/s", "light median", "light p99", "light worst", "heavy answers"}}
@@ -56,14 +55,13 @@ func partMixed(ctx context.Context, r *run) (*Part, error) {
 
 	var bodies, heavy [][]byte
 	for _, q := range selectiveQueries() {
-		bodies = append(bodies, q.body(50, false))
+		bodies = append(bodies, q.body(50, countShown))
 	}
 
 	for _, pattern := range []string{`[a-z]+ = [a-z]+\[[0-9]+\]`, `.{120,}`, `return`, `[^ \t\n]{80,}`} {
-		heavy = append(heavy, Query{Text: pattern, Regexp: true}.body(1000, true))
+		heavy = append(heavy, Query{Text: pattern, Regexp: true}.body(1000, countAll))
 	}
 
-	// Heavy queries run longer than the measurement.
 	const length = 10 * time.Second
 	for _, conns := range []int{0, 1, 2, 8} {
 		beside := make(chan loaded, 1)
@@ -88,12 +86,12 @@ type loaded struct {
 
 func (l loaded) perSecond() float64 { return float64(len(l.took)) / l.wall.Seconds() }
 
-// load sends the bodies in turn from some connections until the time is over.
+// load sends searches with the bodies in turn, on several connections together, until length is over.
 func (s *server) load(ctx context.Context, conns int, length time.Duration, bodies [][]byte) loaded {
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
 
-	// Each connection records its own times; all share the list of bodies.
+	// Each connection records its own times. All take the next body from one list.
 	var next, errors atomic.Int64
 	took := make([][]time.Duration, conns)
 	var wg sync.WaitGroup

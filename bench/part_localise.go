@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// localised is a commit with its subject and the source files it changed. A search for the
-// subject in the parent's tree should find these files.
+// localised is a commit that is a question: a search for its subject in the tree of its parent should find
+// the source files that it changed.
 type localised struct {
 	subject string
 	parent  string
@@ -25,11 +25,11 @@ type localised struct {
 
 // Limits of part localise.
 const (
-	localiseCommits = 60   // one branch each, and at most 64 revisions of a repository are indexed
+	localiseCommits = 60   // of a repository; each needs a branch, and a node indexes at most 64 revisions
 	localiseLog     = 4000 // newest commits to choose from
-	localiseFiles   = 3    // changed at most; more is a clean-up
-	localiseWords   = 4    // of the subject at least
-	localiseShown   = 10
+	localiseFiles   = 3    // most changed files; a commit with more is a clean-up
+	localiseWords   = 4    // fewest words of a subject
+	localiseShown   = 10   // files that each side may name
 )
 
 var (
@@ -69,7 +69,7 @@ func (r *run) localiseGroup(ctx context.Context, p *Part, group string) error {
 
 	var all [2]hits
 	for _, dir := range repos {
-		ours, theirs, err := r.localise(ctx, dir)
+		ours, theirs, err := r.localiseRepository(ctx, dir)
 		var damage *lacksObjects
 		if errors.As(err, &damage) {
 			p.note("not measured: %s: %v", repoName(dir), damage)
@@ -87,7 +87,7 @@ func (r *run) localiseGroup(ctx context.Context, p *Part, group string) error {
 	return nil
 }
 
-// hits counts how often a wanted file came first, among 5 and among 10.
+// hits counts how often a changed file was found first, among the first 5 and among the first 10.
 type hits struct {
 	asked, first, five, ten, tokens int
 	cpu                             time.Duration
@@ -98,12 +98,11 @@ func (h *hits) add(o hits) {
 	h.cpu += o.cpu
 }
 
-// count adds the result for a commit: the found files, best first.
+// count counts the files that were found for a commit, the best first.
 func (h *hits) count(c localised, found []string) {
 	h.asked++
 	at := slices.IndexFunc(found, func(f string) bool { return slices.Contains(c.files, f) })
 
-	// Only ten are requested, so any hit is among ten.
 	if at < 0 {
 		return
 	}
@@ -124,8 +123,9 @@ func hitCells(ours, theirs hits) []any {
 		share(theirs.first, theirs.asked), share(theirs.five, theirs.asked), share(theirs.ten, theirs.asked)}
 }
 
-// localise measures one repository, in a copy that has a branch before each commit.
-func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err error) {
+// localiseRepository measures one repository: ours has the hits of the tool search, theirs those of git
+// grep, which is left out with Keep.
+func (r *run) localiseRepository(ctx context.Context, dir string) (ours, theirs hits, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return ours, theirs, err
@@ -136,7 +136,7 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 		return ours, theirs, err
 	}
 
-	// Each repository has its own node, so that they do not influence each other.
+	// Each repository gets a node of its own, so that the repositories do not influence each other.
 	s, err := r.localiseNode(ctx, dir, commits)
 	if err != nil {
 		return ours, theirs, err
@@ -181,10 +181,8 @@ func (s *server) cpu() (time.Duration, error) {
 	return own + children, err
 }
 
-// localiseNode starts a node with a copy of a repository, whose branches are the parents of the
-// commits.
+// localiseNode starts a node with a copy of a repository, in which each commit's parent is a branch.
 func (r *run) localiseNode(ctx context.Context, dir string, commits []localised) (*server, error) {
-	// Do not change the original.
 	copied := filepath.Join(r.Dir, "localise-"+repoName(dir)+".git")
 	if there, err := exists(copied); err != nil {
 		return nil, err
@@ -194,21 +192,22 @@ func (r *run) localiseNode(ctx context.Context, dir string, commits []localised)
 		}
 	}
 
-	// One index has all branches as revisions, because an index for each commit would take a day.
+	// Index all branches as revisions of one repository: an index for each commit would take a day.
 	s, _, err := r.index(ctx, "localise-"+repoName(dir), "ctags", 1, map[string]connection{"L": {
 		"type": "git", "url": "file://" + copied, "revisions": map[string]any{"branches": []string{"before-*"}}}})
 	if err != nil {
 		return nil, err
 	}
 
-	// Any symbol will do, because a library has no main.
-	if err := errors.Join(s.symbolsReady(ctx, symbolsTimeLarge, `\w+`), s.waitIdle(ctx)); err != nil {
+	// Wait for any symbol, because a library has no main.
+	if err := errors.Join(s.waitSymbols(ctx, symbolsTimeLarge, `\w+`), s.waitIdle(ctx)); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
 	return s, nil
 }
 
-// copyWithBranches makes a bare copy of a repository with a branch before each commit.
+// copyWithBranches makes a bare copy of a repository with a branch for the parent of each commit. It fails
+// if the copy lacks objects.
 func copyWithBranches(ctx context.Context, dir, copied string, commits []localised) error {
 	if err := os.RemoveAll(copied); err != nil {
 		return err
@@ -222,8 +221,7 @@ func copyWithBranches(ctx context.Context, dir, copied string, commits []localis
 		}
 	}
 
-	// A node would wait for a repair.
-	return wholeHistory(ctx, copied)
+	return checkObjects(ctx, copied)
 }
 
 // lacksObjects is the error for a repository with missing objects.
@@ -231,8 +229,8 @@ type lacksObjects struct{ err error }
 
 func (e *lacksObjects) Error() string { return "objects of its branches are missing: " + e.err.Error() }
 
-// wholeHistory returns lacksObjects if an object of a branch is missing.
-func wholeHistory(ctx context.Context, dir string) error {
+// checkObjects returns lacksObjects if an object of a branch is missing.
+func checkObjects(ctx context.Context, dir string) error {
 	if _, err := gitIn(ctx, dir, nil, nil, "rev-list", "--objects", "--quiet", "--branches"); err != nil {
 		if ctx.Err() != nil {
 			return err
@@ -242,10 +240,8 @@ func wholeHistory(ctx context.Context, dir string) error {
 	return nil
 }
 
-// localisedCommits picks commits spread over the log.
+// localisedCommits returns commits that are fair questions, spread over the log.
 func localisedCommits(ctx context.Context, dir string) ([]localised, error) {
-	// Added files are listed too: fairCommit only counts changed ones, which the tree before it
-	// has.
 	log, err := gitIn(ctx, dir, nil, nil, "log", "--no-merges", "--no-renames", "--diff-filter=AM", "--name-status", "--format=%x01%P%n%s", fmt.Sprintf("-%d", localiseLog), "HEAD")
 	if err != nil {
 		return nil, err
@@ -257,7 +253,7 @@ func localisedCommits(ctx context.Context, dir string) ([]localised, error) {
 		}
 	}
 
-	// Spread over the log, because neighbours are often about one topic.
+	// Do not take adjacent commits, which are often about one topic.
 	step := max(1, len(fair)/localiseCommits)
 	var out []localised
 	for i := 0; i < len(fair) && len(out) < localiseCommits; i += step {
@@ -268,8 +264,8 @@ func localisedCommits(ctx context.Context, dir string) ([]localised, error) {
 	return out, nil
 }
 
-// fairCommit parses a record of the log, and reports whether the commit is a fair question: it
-// changed a few existing source files.
+// fairCommit parses a record of the log, and reports whether the commit is a fair question: it has one
+// parent and enough words, and changed a few existing source files.
 func fairCommit(record string) (c localised, ok bool) {
 	lines := strings.Split(strings.TrimSpace(record), "\n")
 	if len(lines) < 3 {
@@ -278,7 +274,7 @@ func fairCommit(record string) (c localised, ok bool) {
 
 	c.parent = lines[0]
 
-	// Drop names of places and signs, which a user would not type.
+	// Remove names of areas, which would be the answer, and signs.
 	c.subject = strings.Join(plainWord.FindAllString(subjectArea.ReplaceAllString(lines[1], ""), -1), " ")
 	for _, line := range lines[2:] {
 		kind, file, _ := strings.Cut(line, "\t")
@@ -287,7 +283,6 @@ func fairCommit(record string) (c localised, ok bool) {
 		}
 	}
 
-	// A merge has two parents and no changes of its own.
 	words := len(strings.Fields(c.subject))
 	return c, words >= localiseWords && len(c.files) > 0 && len(c.files) <= localiseFiles && !strings.Contains(c.parent, " ")
 }
@@ -310,18 +305,16 @@ func rankedFiles(text string) []string {
 	return out
 }
 
-// grepRanked returns the files with the most different words of a subject; of equal ones, those
-// with the most lines.
+// grepRanked returns the files that git grep finds for a commit's subject, word by word. Files with more
+// different words come first, then files with more matching lines.
 func grepRanked(ctx context.Context, dir string, c localised) ([]string, error) {
-	// Like a user with git only: word by word.
 	type file struct{ words, lines int }
 	files := map[string]file{}
 	for _, word := range strings.Fields(c.subject) {
 		if len(word) < 3 {
 			continue
 		}
-		// git grep returns an error if nothing matches.
-		out, _ := gitIn(ctx, dir, nil, nil, "grep", "-I", "-i", "-F", "-c", "-e", word, c.parent)
+		out, _ := gitIn(ctx, dir, nil, nil, "grep", "-I", "-i", "-F", "-c", "-e", word, c.parent) // an error means no match
 		for line := range strings.Lines(out) {
 			line = strings.TrimSuffix(strings.TrimPrefix(line, c.parent+":"), "\n")
 			at := strings.LastIndexByte(line, ':')

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// questionFiles has the questions. Each has the calls that a reader makes one after the other
-// until the answer is found, and the commands of a user with checkouts and a shell.
+// questionFiles has the questions. Each has the calls of tools that an agent makes one after the other
+// until it has the answer, and the commands of a user with checkouts and a shell.
 //
 //go:embed questions/*.json
 var questionFiles embed.FS
@@ -21,16 +21,16 @@ var questionFiles embed.FS
 // written by a rule: see DESIGN.md.
 var questionLists = []string{"questions.json", "linux.json", "fzf.json", "tokio-flask.json"}
 
-// asking is a question.
+// asking is a question with its answer, and how each side finds it.
 type asking struct {
 	Question string      `json:"q"`
 	Repo     string      `json:"repo"`    // name of the bare repository without its extension; "" for all
-	Needs    []string    `json:"needs"`   // for a question about all: repositories that have the answer
-	Answer   []string    `json:"answer"`  // texts that the reader must find
+	Needs    []string    `json:"needs"`   // for a question about all repositories: those that have the answer
+	Answer   []string    `json:"answer"`  // texts that an agent must read
 	Calls    []namedCall `json:"calls"`   // of tools; they get repo if they name none
 	Control  [][]string  `json:"control"` // programs and arguments, run in the checkout, or in the directory of all
-	// ControlAnswer replaces Answer if a program prints it differently. For example, a program
-	// prints nothing if there is nothing.
+	// ControlAnswer replaces Answer for the commands if they print it differently: for example nothing if
+	// there is nothing.
 	ControlAnswer *[]string `json:"controlAnswer"`
 }
 
@@ -63,15 +63,15 @@ func questionsOf(name string) (list []asking, err error) {
 	return list, nil
 }
 
-// questioned has the node and the checkouts for questions.
+// questioned has the node and the checkouts that answer questions.
 type questioned struct {
 	s         *server
 	checkouts string
 	repos     []string
 }
 
-// startQuestions starts a node on the bare repositories of the directory questions. If there are none it
-// adds a note to p and returns nil.
+// startQuestions starts a node with the bare repositories of the directory questions, and makes a checkout
+// of each. If there are none, it adds a note to p and returns nil.
 func (r *run) startQuestions(ctx context.Context, p *Part) (*questioned, error) {
 	dir := filepath.Join(r.Dir, "questions")
 	bare, err := filepath.Glob(filepath.Join(dir, "*.git"))
@@ -85,7 +85,6 @@ func (r *run) startQuestions(ctx context.Context, p *Part) (*questioned, error) 
 		return nil, err
 	}
 
-	// The programs use the checkout, the node the bare repository.
 	for _, repo := range bare {
 		name := repoName(repo)
 		q.repos = append(q.repos, name)
@@ -107,14 +106,13 @@ func (r *run) startQuestions(ctx context.Context, p *Part) (*questioned, error) 
 		return nil, err
 	}
 
-	// Questions about symbols need an index of symbols.
-	if err := q.s.symbolsReady(ctx, symbolsTime, "main"); err != nil {
+	if err := q.s.waitSymbols(ctx, symbolsTime, "main"); err != nil {
 		return nil, errors.Join(err, q.s.stop())
 	}
 	return q, nil
 }
 
-// missing returns the first missing repository; "" for none.
+// missing returns the first of repos that does not exist; "" if all exist.
 func (q *questioned) missing(repos []string) string {
 	for _, repo := range repos {
 		if !q.has(repo) {
@@ -124,8 +122,8 @@ func (q *questioned) missing(repos []string) string {
 	return ""
 }
 
-// has reports whether a repository exists. The name may be misspelled after its third letter; ""
-// means all.
+// has reports whether a repository exists. The first three letters of its name count, because questions
+// misspell names. "" means all repositories.
 func (q *questioned) has(repo string) bool {
 	if repo == "" {
 		return true
@@ -138,7 +136,7 @@ func (q *questioned) has(repo string) bool {
 	return false
 }
 
-// dir returns the directory for commands about a repository.
+// dir returns the directory for commands about a repository: its checkout, or that of all checkouts.
 func (q *questioned) dir(repo string) string {
 	dir := filepath.Join(q.checkouts, repo)
 	if ok, err := exists(dir); err != nil || !ok {
@@ -147,27 +145,26 @@ func (q *questioned) dir(repo string) string {
 	return dir
 }
 
-// call makes a call and returns what the agent reads; that may be an error message of the tool.
+// call makes a call of a question about repo, and returns what the agent reads: the answer or the refusal.
 func (q *questioned) call(ctx context.Context, repo string, c namedCall) (string, error) {
 	args := map[string]any{}
 	if repo != "" {
 		args["repo"] = repo
 	}
 
-	// A call without a repository uses that of the question.
 	for name, value := range c.args {
 		args[name] = value
 	}
 	text, err := q.s.tool(ctx, toolCall{c.tool, args})
 
-	// An agent reads a refusal too, so it counts.
 	if refused := (refusal)(""); errors.As(err, &refused) {
 		return string(refused), nil
 	}
 	return text, err
 }
 
-// control runs commands until their output has the wanted texts.
+// control runs commands until their output has the wanted texts. It returns what a user has read, and
+// whether that has the texts.
 func (q *questioned) control(ctx context.Context, repo string, commands [][]string, wanted []string) (cost, bool, error) {
 	var texts []string
 	for _, c := range commands {
@@ -176,7 +173,6 @@ func (q *questioned) control(ctx context.Context, repo string, commands [][]stri
 			return cost{}, false, err
 		}
 
-		// A user stops reading at the answer, as an agent does.
 		texts = append(texts, string(u.Out))
 		if len(wanted) > 0 && hasAll(texts, wanted) {
 			break
@@ -186,7 +182,7 @@ func (q *questioned) control(ctx context.Context, repo string, commands [][]stri
 	return costOf(texts), hasAll(texts, wanted), nil
 }
 
-// cost is the cost of questions.
+// cost is what a side has read to answer questions.
 type cost struct{ calls, bytes, tokens int }
 
 func (c *cost) add(o cost) {
@@ -229,7 +225,6 @@ func partQuestions(ctx context.Context, r *run) (*Part, error) {
 	}
 	defer q.s.stop()
 
-	// A program may print the answer differently, or print nothing.
 	var pairs []pair
 	for _, a := range list {
 		wanted := a.Answer
@@ -239,7 +234,7 @@ func partQuestions(ctx context.Context, r *run) (*Part, error) {
 
 		pairs = append(pairs, pair{
 			repo: a.Repo, needs: a.Needs, question: a.Question, commands: a.Control, wanted: wanted,
-			tools: func() (cost, bool, error) { return q.tools(ctx, a) },
+			tools: func() (cost, bool, error) { return q.callTools(ctx, a) },
 		})
 	}
 
@@ -268,8 +263,8 @@ type tally struct {
 	ours, theirs               cost
 }
 
-// compare asks both sides each question and adds a row. It skips questions about missing
-// repositories, with a note.
+// compare asks both sides each question, adds a row for it, and returns the sums. It skips a question
+// about a missing repository with a note.
 func (q *questioned) compare(ctx context.Context, p *Part, pairs []pair) (t tally, err error) {
 	for _, one := range pairs {
 		if missing := q.missing(append(one.needs, one.repo)); missing != "" {
@@ -286,7 +281,6 @@ func (q *questioned) compare(ctx context.Context, p *Part, pairs []pair) (t tall
 			return t, err
 		}
 
-		// The row needs the answers of both sides.
 		p.row(one.question, our.calls, our.tokens, ok, their.calls, their.tokens, controlOK)
 
 		t.asked++
@@ -305,8 +299,9 @@ func boolInt(ok bool) int {
 	return 0
 }
 
-// tools makes the calls of a question until the answer is found.
-func (q *questioned) tools(ctx context.Context, a asking) (cost, bool, error) {
+// callTools makes the calls of a question until their texts have the answer. It returns what an agent has
+// read, and whether that has the answer.
+func (q *questioned) callTools(ctx context.Context, a asking) (cost, bool, error) {
 	var texts []string
 	for _, c := range a.Calls {
 		text, err := q.call(ctx, a.Repo, c)
@@ -314,7 +309,6 @@ func (q *questioned) tools(ctx context.Context, a asking) (cost, bool, error) {
 			return cost{}, false, fmt.Errorf("%s: %w", a.Question, err)
 		}
 
-		// In the order of the file; a good tool makes later calls needless.
 		if texts = append(texts, text); hasAll(texts, a.Answer) {
 			break
 		}

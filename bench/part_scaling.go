@@ -15,9 +15,9 @@ import (
 
 // Targets of part scaling.
 const (
-	targetMoved    = 1.3                  // copied bytes for a join or a leave, divided by the least possible
+	targetMoved    = 1.3                  // bytes copied when a node joins or leaves, divided by the fewest possible
 	targetFullest  = 1.15                 // bytes of the fullest node, divided by the mean
-	targetOverhead = 3 * time.Millisecond // more time than one node takes, of the median of a selective query
+	targetOverhead = 3 * time.Millisecond // how much longer the median selective query takes than on one node
 )
 
 // scaleRepos is the number of repositories of part scaling.
@@ -27,7 +27,7 @@ const scaleRepos = 400
 // to three, and takes one away.
 func partScaling(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "One corpus on 1, 3 and 5 nodes of one machine", Columns: []string{"nodes", "median", "p99", "requests/s at 8 connections", "index of all nodes", "fullest / mean"}}
-	root, err := r.corpora.few(ctx, scaleRepos)
+	root, err := r.corpora.someRepositories(ctx, scaleRepos)
 	if err != nil {
 		return nil, err
 	}
@@ -69,10 +69,10 @@ func partScaling(ctx context.Context, r *run) (*Part, error) {
 func (r *run) measureSwarm(ctx context.Context, p *Part, w, one *swarm) error {
 	bodies := make([][]byte, 0, len(selectiveQueries()))
 	for _, q := range selectiveQueries() {
-		bodies = append(bodies, q.body(50, false))
+		bodies = append(bodies, q.body(50, countShown))
 	}
 
-	// One client for the latency, then many for the throughput.
+	// Measure the latency with one client, and the throughput with many.
 	alone, err := w.ask(ctx, 100*r.Repeat, bodies)
 	if err != nil {
 		return err
@@ -91,7 +91,6 @@ func (r *run) measureSwarm(ctx context.Context, p *Part, w, one *swarm) error {
 		p.note("%d nodes: the fullest has %.3g of the mean; target %.3g: %s.", len(w.nodes), fullest, targetFullest, cell(fullest <= targetFullest))
 	}
 
-	// The target is for three nodes.
 	if len(w.nodes) != 3 {
 		return nil
 	}
@@ -104,8 +103,8 @@ func (r *run) measureSwarm(ctx context.Context, p *Part, w, one *swarm) error {
 	return nil
 }
 
-// overhead returns how much longer the median query takes on many nodes than on one. Queries
-// alternate, so that both see the same machine.
+// overhead returns how much longer the median query takes on many nodes than on one. It asks both in turn,
+// so that other load on the machine affects both alike.
 func overhead(ctx context.Context, one, many *swarm, rounds int, bodies [][]byte) (time.Duration, error) {
 	var a, b []time.Duration
 	for i := range rounds {
@@ -113,7 +112,7 @@ func overhead(ctx context.Context, one, many *swarm, rounds int, bodies [][]byte
 			w    *swarm
 			took *[]time.Duration
 		}{{one, &a}, {many, &b}} {
-			// Use another node each time, and the same order of queries on both sides.
+			// Ask another node each time, and both sides the same query.
 			s := side.w.nodes[i%len(side.w.nodes)]
 			_, took, err := s.exchange(ctx, bodies[i%len(bodies)])
 			if err != nil {
@@ -127,7 +126,7 @@ func overhead(ctx context.Context, one, many *swarm, rounds int, bodies [][]byte
 	return median(b) - median(a), nil
 }
 
-// moveData adds a node, kills another and replaces it.
+// moveData adds a node to a swarm and then kills another, and adds notes about the bytes copied each time.
 func (r *run) moveData(ctx context.Context, p *Part, w *swarm) error {
 	before, err := w.status(ctx)
 	if err != nil {
@@ -136,7 +135,6 @@ func (r *run) moveData(ctx context.Context, p *Part, w *swarm) error {
 
 	all, _ := before.bytes()
 
-	// Start after the cluster is complete, because forming it copies data too.
 	m, err := w.movement(ctx)
 	if err != nil {
 		return err
@@ -149,7 +147,6 @@ func (r *run) moveData(ctx context.Context, p *Part, w *swarm) error {
 		return err
 	}
 
-	// A group is copied with its mirrors, so the minimum includes both.
 	mirrors, err := w.mirrorShare()
 	if err != nil {
 		return err
@@ -166,8 +163,8 @@ func (r *run) moveData(ctx context.Context, p *Part, w *swarm) error {
 	return m.report(ctx, p, "A node is killed, removed and replaced by the others", int64(float64(held)*mirrors))
 }
 
-// replaceSecond kills and removes the second node, and waits until the others have its data. It
-// returns the bytes of shards of that node.
+// replaceSecond kills and removes the second node, and waits until the others have its data. It returns
+// how many bytes of shards that node held.
 func (w *swarm) replaceSecond(ctx context.Context, m *movement) (held int64, err error) {
 	st, err := w.status(ctx)
 	if err != nil {
@@ -180,7 +177,7 @@ func (w *swarm) replaceSecond(ctx context.Context, m *movement) (held int64, err
 		return 0, fmt.Errorf("the status does not name the node at %s", lost.url)
 	}
 
-	// Its own copies do not count, before or after.
+	// Do not count what this node has copied, because it is missing from later counts.
 	if m.copied, err = w.copiedWithout(ctx, lost); err != nil {
 		return 0, err
 	}
@@ -195,11 +192,11 @@ func (w *swarm) replaceSecond(ctx context.Context, m *movement) (held int64, err
 	return held, w.waitEven(ctx)
 }
 
-// movement is the state before data moves.
+// movement is the state of a swarm before data moves.
 type movement struct {
 	w      *swarm
 	began  time.Time
-	copied int64 // bytes
+	copied int64 // bytes that all nodes had copied
 }
 
 func (w *swarm) movement(ctx context.Context) (*movement, error) {
@@ -207,7 +204,8 @@ func (w *swarm) movement(ctx context.Context) (*movement, error) {
 	return &movement{w, time.Now(), copied}, err
 }
 
-// report adds a note with the bytes copied since then and the least possible.
+// report adds a note with the bytes copied since then, and makes now the new begin. ideal is the fewest
+// bytes possible.
 func (m *movement) report(ctx context.Context, p *Part, what string, ideal int64) error {
 	now, err := m.w.copied(ctx)
 	if err != nil {
@@ -232,7 +230,7 @@ type swarm struct {
 	next   int // number of the next node
 }
 
-// swarm starts n nodes and waits until they hold everything.
+// swarm starts n nodes, and waits until they have indexed all repositories below root.
 func (r *run) swarm(ctx context.Context, n int, root string, repos int) (*swarm, error) {
 	w := &swarm{r: r, repos: repos, dir: filepath.Join(r.Dir, fmt.Sprintf("scale-%d", n)), size: n}
 	if err := os.RemoveAll(w.dir); err != nil {
@@ -247,7 +245,7 @@ func (r *run) swarm(ctx context.Context, n int, root string, repos int) (*swarm,
 		return nil, err
 	}
 
-	// All nodes get the key, because only a single node makes its own.
+	// Give all nodes one key. Only a node that starts alone makes a key.
 	if err := os.WriteFile(w.key, []byte(wire.NewKey().Text()+"\n"), 0o600); err != nil {
 		return nil, err
 	}
@@ -263,9 +261,9 @@ func (r *run) swarm(ctx context.Context, n int, root string, repos int) (*swarm,
 		w.nodes = append(w.nodes, s)
 	}
 
-	// Start all before waiting, because they form the cluster together.
+	// Wait only after all have started, because they form the cluster together.
 	for _, s := range started {
-		if err := s.wait(ctx); err != nil {
+		if err := s.waitReady(ctx); err != nil {
 			w.stop()
 			return nil, err
 		}
@@ -297,7 +295,7 @@ func (w *swarm) add(ctx context.Context) error {
 		return err
 	}
 	w.nodes = append(w.nodes, s)
-	return s.wait(ctx)
+	return s.waitReady(ctx)
 }
 
 func (w *swarm) stop() {
@@ -345,7 +343,8 @@ func (w *swarm) status(ctx context.Context) (*swarmStatus, error) {
 	return &s, w.nodes[0].get(ctx, "/api/status", &s)
 }
 
-// waitEven waits until all is indexed and in place, and stays so for a while.
+// waitEven waits until all repositories are indexed and in place, and the status was stable for five
+// seconds.
 func (w *swarm) waitEven(ctx context.Context) error {
 	var last string
 	since := time.Now()
@@ -355,7 +354,7 @@ func (w *swarm) waitEven(ctx context.Context) error {
 			return false
 		}
 
-		// Wait until it is stable, because a move may be about to begin.
+		// Wait until the status is stable, because a move may be about to begin.
 		now := fmt.Sprint(*s)
 		if now != last {
 			last, since = now, time.Now()
@@ -364,7 +363,8 @@ func (w *swarm) waitEven(ctx context.Context) error {
 	})
 }
 
-// ask sends queries one after the other, each to the next node.
+// ask sends n queries one after the other, each to the next node, and returns their times. It leaves out
+// the first queries, which open connections.
 func (w *swarm) ask(ctx context.Context, n int, bodies [][]byte) ([]time.Duration, error) {
 	var all []time.Duration
 	for i := range n {
@@ -373,7 +373,7 @@ func (w *swarm) ask(ctx context.Context, n int, bodies [][]byte) ([]time.Duratio
 			return nil, err
 		}
 
-		if i >= len(bodies)*len(w.nodes) { // the first round opens connections
+		if i >= len(bodies)*len(w.nodes) {
 			all = append(all, took)
 		}
 	}
@@ -381,13 +381,13 @@ func (w *swarm) ask(ctx context.Context, n int, bodies [][]byte) ([]time.Duratio
 	return all, nil
 }
 
-// load spreads connections over the nodes.
+// load is server.load with the connections spread evenly over the nodes.
 func (w *swarm) load(ctx context.Context, conns int, length time.Duration, bodies [][]byte) loaded {
 	var mu sync.Mutex
 	var sum loaded
 	var wg sync.WaitGroup
 	for i, s := range w.nodes {
-		// Spread evenly; the first nodes get the rest.
+		// The first nodes get one more if the number is not divisible.
 		own := conns / len(w.nodes)
 		if i < conns%len(w.nodes) {
 			own++
@@ -408,10 +408,11 @@ func (w *swarm) load(ctx context.Context, conns int, length time.Duration, bodie
 // copied returns the bytes that all nodes have copied.
 func (w *swarm) copied(ctx context.Context) (int64, error) { return w.copiedWithout(ctx, nil) }
 
-func (w *swarm) copiedWithout(ctx context.Context, not *server) (int64, error) {
+// copiedWithout returns the bytes that all nodes but one have copied, by the product's metric.
+func (w *swarm) copiedWithout(ctx context.Context, excluded *server) (int64, error) {
 	var sum float64
 	for _, s := range w.nodes {
-		if s == not {
+		if s == excluded {
 			continue
 		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/metrics", nil)
@@ -424,7 +425,6 @@ func (w *swarm) copiedWithout(ctx context.Context, not *server) (int64, error) {
 			return 0, err
 		}
 
-		// This is a metric of the product, so an operator sees the same.
 		for line := range strings.Lines(string(text)) {
 			var n float64
 			if _, err := fmt.Sscanf(line, "shoal_copied_bytes_total %g", &n); err == nil {
@@ -436,10 +436,10 @@ func (w *swarm) copiedWithout(ctx context.Context, not *server) (int64, error) {
 	return int64(sum), nil
 }
 
-// mirrorShare returns the bytes copied for each byte of shards, because a group moves with its
+// mirrorShare returns how many bytes a move copies for each byte of shards: a group moves with its git
 // mirrors.
 func (w *swarm) mirrorShare() (float64, error) {
-	// Sum over all nodes, because shards and mirrors of a group have the same copies.
+	// Add up all nodes, because a group's shards and mirrors have the same number of copies.
 	var shards, mirrors int64
 	for _, s := range w.nodes {
 		a, err := s.diskBytes("shards")

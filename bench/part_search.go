@@ -23,8 +23,7 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 
 	met := 0
 	for _, q := range baselineQueries() {
-		// Count every match, as ripgrep does.
-		a, took, err := s.bestSearch(ctx, q.body(100, true), r.Repeat)
+		a, took, err := s.bestSearch(ctx, q.body(100, countAll), r.Repeat)
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +38,7 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		// Below 3 ms a request over HTTP dominates. Weak queries have no such floor.
+		// Allow 3 ms, because in less time HTTP takes the larger part. Weak queries always take longer.
 		limit := max(3*time.Millisecond, time.Duration(q.bound()*float64(rg)))
 		if q.weak() {
 			limit = time.Duration(q.bound() * float64(rg))
@@ -67,7 +66,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 	var ratios []time.Duration // as durations: a ratio of 1 is a second
 	slower, slowerByLines := 0, 0
 	for _, q := range hardQueries() {
-		a, took, err := s.bestSearch(ctx, q.body(100, true), 2)
+		a, took, err := s.bestSearch(ctx, q.body(100, countAll), 2)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +76,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		// ripgrep searches by lines by default, which is a different search.
+		// By default ripgrep searches line by line. A match over several lines needs --multiline.
 		rg := byLines
 		spans, err := match.SpansLines(q.Text)
 		if err != nil {
@@ -107,7 +106,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// partTop asks only for the best hundred matches, as users do.
+// partTop requests the best hundred matches only, as users do.
 func partTop(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Top results only (matches 100) on L", Columns: []string{"query", "Shoal"}}
 	_, s, err := r.treeAndNode(ctx)
@@ -118,9 +117,8 @@ func partTop(ctx context.Context, r *run) (*Part, error) {
 	var all []time.Duration
 	over := 0
 
-	// A search ends after the first hundred matches.
 	for _, q := range append(baselineQueries(), hardQueries()...) {
-		_, took, err := s.bestSearch(ctx, q.body(100, false), r.Repeat)
+		_, took, err := s.bestSearch(ctx, q.body(100, countShown), r.Repeat)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +135,7 @@ func partTop(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// partMany compares one big repository with the same tree cut into thousands.
+// partMany compares one large repository with the same tree cut into thousands of repositories.
 func partMany(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "One repository (L) and one for each directory (M)", Columns: []string{"query", "L", "M", "M / L", ""}}
 	_, l, err := r.treeAndNode(ctx)
@@ -145,7 +143,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	root, repos, err := r.corpora.many(ctx)
+	root, repos, err := r.corpora.manyRepositories(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +154,6 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 	}
 	defer m.stop()
 
-	// The report has the number of files before and after packing.
 	fresh, err := m.status(ctx)
 	if err != nil {
 		return nil, err
@@ -170,20 +167,19 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	settled, err := m.diskBytes("shards")
+	packedBytes, err := m.diskBytes("shards")
 	if err != nil {
 		return nil, err
 	}
 
-	// Both sides run the same queries, so the difference is the cost of many repositories.
 	met := 0
 	for _, q := range baselineQueries() {
-		_, one, err := l.bestSearch(ctx, q.body(100, true), r.Repeat)
+		_, one, err := l.bestSearch(ctx, q.body(100, countAll), r.Repeat)
 		if err != nil {
 			return nil, err
 		}
 
-		_, many, err := m.bestSearch(ctx, q.body(100, true), r.Repeat)
+		_, many, err := m.bestSearch(ctx, q.body(100, countAll), r.Repeat)
 		if err != nil {
 			return nil, err
 		}
@@ -196,22 +192,23 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 	}
 
 	p.note("%d repositories indexed in %s, %s CPU (git %s more), %s on disk, peak memory %s.", len(repos), cell(b.wall), cell(b.own), cell(b.git), cell(bytesize(b.disk)), cell(bytesize(b.peak)))
-	p.note("%d files when all was indexed, %d after packing, %s; %s on disk.", fresh.Storage.Shards, packed.Storage.Shards, cell(time.Since(m.start)), cell(bytesize(settled)))
+	p.note("%d files when all was indexed, %d after packing, %s; %s on disk.", fresh.Storage.Shards, packed.Storage.Shards, cell(time.Since(m.start)), cell(bytesize(packedBytes)))
 	p.note("%d of %d within 1.5 × of L.", met, len(p.Rows))
 	return p, nil
 }
 
 func (r *run) treeAndNode(ctx context.Context) (string, *server, error) {
-	tree, err := r.corpora.tree(ctx)
+	tree, err := r.corpora.linuxTree(ctx)
 	if err != nil {
 		return "", nil, err
 	}
-	s, err := r.node(ctx)
+	s, err := r.largeNode(ctx)
 	return tree, s, err
 }
 
+// bestSearch runs a search once to warm up and then n times, and returns the answer and the shortest time:
+// other work on the machine only adds time.
 func (s *server) bestSearch(ctx context.Context, body []byte, n int) (answer, time.Duration, error) {
-	// Other work on the machine only adds time, so the best counts.
 	var a answer
 	took, err := shortest(n+1, func() (time.Duration, error) { // the first warms up
 		var d time.Duration

@@ -10,7 +10,7 @@ import (
 
 // ripgrep counts the files and matches of a query in all files of a tree.
 func ripgrep(ctx context.Context, tree string, q Query, options ...string) (files, matches int, took time.Duration, err error) {
-	// Search the same files as Shoal: hidden ones too, but not large ones or those of git.
+	// Search the same files as Shoal: also hidden ones, but neither large ones nor those of git.
 	args := []string{"--count-matches", "--no-ignore", "--hidden", "--no-messages", "--max-filesize", strconv.Itoa(maxText), "--glob", "!.complete", "--glob", "!.git"}
 	if !q.Regexp {
 		args = append(args, "--fixed-strings")
@@ -25,7 +25,7 @@ func ripgrep(ctx context.Context, tree string, q Query, options ...string) (file
 	return files, matches, u.Wall, err
 }
 
-// csearch runs a query on the index of cindex. It counts lines.
+// csearch runs a query on the index that cindex has built, and returns its time.
 func csearch(ctx context.Context, tree, index string, q Query) (time.Duration, error) {
 	text := q.Text
 	if !q.Regexp {
@@ -39,7 +39,7 @@ func csearch(ctx context.Context, tree, index string, q Query) (time.Duration, e
 	return u.Wall, err
 }
 
-// cindex builds csearch's index of a tree.
+// cindex builds csearch's index of a tree, and returns its cost and the path of the index.
 func (r *run) cindex(ctx context.Context, tree string) (usage, string, error) {
 	index := filepath.Join(r.Dir, "csearch.index")
 	u, err := measure(ctx, tree, []string{"CSEARCHINDEX=" + index}, "cindex", "-reset", tree)
@@ -58,8 +58,8 @@ func countLines(out []byte) (files, matches int) {
 	return files, matches
 }
 
-// quoteMeta escapes operators of csearch. It also escapes a leading minus, which csearch takes as
-// a flag.
+// quoteMeta escapes the operators in a text for csearch, and every minus: csearch would take one at the
+// beginning for a flag.
 func quoteMeta(s string) string {
 	var b bytes.Buffer
 	for i := range len(s) {

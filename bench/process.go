@@ -12,17 +12,16 @@ import (
 	"time"
 )
 
-// usage is the usage of a finished process.
+// usage is what a finished process has used and printed.
 type usage struct {
 	CPU, Wall time.Duration
-	PeakBytes int64
+	PeakBytes int64 // of memory
 	Out       []byte
 	Code      int
 }
 
-// measure runs a command. Exit code 1 is no error (a grep without matches); a greater one is.
+// measure runs a command. Exit code 1 is no error, because a grep without matches exits with it.
 func measure(ctx context.Context, dir string, env []string, name string, args ...string) (usage, error) {
-	// Without a state the command never ran.
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
@@ -30,11 +29,11 @@ func measure(ctx context.Context, dir string, env []string, name string, args ..
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	start := time.Now()
 	err := cmd.Run()
-	if cmd.ProcessState == nil {
+	if cmd.ProcessState == nil { // the command did not start
 		return usage{}, fmt.Errorf("run %s: %w", name, err)
 	}
 
-	// CPU and memory include children.
+	// CPU and PeakBytes include those of child processes.
 	u := usage{
 		Wall: time.Since(start),
 		CPU:  cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(),
@@ -51,8 +50,7 @@ func measure(ctx context.Context, dir string, env []string, name string, args ..
 	return u, nil
 }
 
-// procUsage returns the CPU time of a running process: its own, and that of children it waited
-// for.
+// procUsage returns the CPU time of a running process, and that of its children that have ended.
 func procUsage(pid int) (own, children time.Duration, err error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -71,14 +69,13 @@ func procUsage(pid int) (own, children time.Duration, err error) {
 	return time.Duration(ticks[0]+ticks[1]) * tick, time.Duration(ticks[2]+ticks[3]) * tick, nil
 }
 
-// procMemory returns peak, resident and anonymous memory of a process.
+// procMemory returns the peak, resident and anonymous memory of a process, in bytes.
 func procMemory(pid int) (peak, resident, anonymous int64, err error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, 0, 0, err
 	}
 
-	// Skip lines without a number.
 	for line := range strings.Lines(string(data)) {
 		f := strings.Fields(line)
 		if len(f) < 2 {

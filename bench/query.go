@@ -7,19 +7,27 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
+// counting says which matches of a search are counted.
+type counting bool
+
+const (
+	countShown counting = false // those that are shown
+	countAll   counting = true  // all
+)
+
 // Query is one search of a workload.
 type Query struct {
 	Kind   string
 	Text   string
 	Regexp bool
 	Case   bool // case-sensitive
-	// ZoektMs and RipgrepMs were measured on one machine; only their ratio is used. 0 means not
-	// measured.
+	// ZoektMs and RipgrepMs are times on one machine, of which only the ratio is used. 0 means that they
+	// were not measured.
 	ZoektMs, RipgrepMs float64
 }
 
-// bound returns how much of ripgrep's time a query may take: 0.4 of zoekt's share, at most 0.3,
-// and 0.1 for weak queries.
+// bound returns which part of ripgrep's time a query may take: 0.4 of zoekt's part, but at most 0.3, and
+// at most 0.1 for a weak query.
 func (q Query) bound() float64 {
 	b := 0.3
 	if q.RipgrepMs > 0 {
@@ -31,13 +39,14 @@ func (q Query) bound() float64 {
 	return b
 }
 
+// weak reports whether an index helps little with a query.
 func (q Query) weak() bool {
 	return q.Kind == "regex-weak" || q.Kind == "regex-none" || q.Text == "^}$"
 }
 
-// body returns a request for POST /api/search. With all, every match is counted, and matches
-// limits the files shown.
-func (q Query) body(matches int, all bool) []byte {
+// body returns the body of a search that shows up to so many matches. Unless counts is countAll, it stops
+// after these.
+func (q Query) body(matches int, counts counting) []byte {
 	text := query.Quote(q.Text) // quoted, because the text may have spaces
 	if q.Regexp {
 		text = query.QuoteRegexp(q.Text)
@@ -46,7 +55,7 @@ func (q Query) body(matches int, all bool) []byte {
 	if strings.HasPrefix(q.Text, "sym:") {
 		text = q.Text
 	}
-	if all {
+	if counts == countAll {
 		text += " count:all"
 	}
 
@@ -61,7 +70,7 @@ func (q Query) body(matches int, all bool) []byte {
 
 // baselineQueries is the table of queries that all engines were measured with.
 func baselineQueries() []Query {
-	// Sorted by kind: an index helps the first most and the last not at all.
+	// The queries are sorted by kind: an index helps most with the first, and not at all with the last.
 	return []Query{
 		{"rare-lit", "kzalloc_node_failed_xyz", false, false, 1.8, 450},
 		{"rare-lit", "tg3_read_firmware_ver", false, false, 4.6, 450},
@@ -101,7 +110,6 @@ func baselineQueries() []Query {
 
 // hardQueries returns regular expressions for which an index helps little.
 func hardQueries() []Query {
-	// Short words, classes and repetitions have few trigrams.
 	patterns := []string{
 		`\b[a-z]+[0-9]+[a-z]+\b`, `[A-Z][a-z]+[A-Z][a-z]+`, `\([a-z]+, [a-z]+\)`, `[a-z]+ = [a-z]+\[[0-9]+\]`,
 		`\bint [a-z]+;`, `[^ \t\n]{80,}`, `(a|b)*c[0-9]{3,5}(x|y)`, `0x[0-9a-f]{8}`, `".*%[0-9]+d.*"`, `^\s*[a-z_]+:$`,

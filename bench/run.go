@@ -24,8 +24,8 @@ type Options struct {
 	Log    func(format string, args ...any)
 }
 
-// Report measures the parts and writes report.md. If a part fails it still returns the text of
-// the others, because a run takes long.
+// Report measures the parts, and returns the report, which it also writes to report.md. If a part fails, it
+// returns the error and the text of the other parts, because a run takes hours.
 func Report(ctx context.Context, o Options) (string, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return "", err
@@ -35,7 +35,7 @@ func Report(ctx context.Context, o Options) (string, error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "# Shoal against its peers\n\n%s\n\n", machine())
 
-	// Check names first, because a run takes hours.
+	// Check all names before measuring the first part.
 	for _, name := range o.Parts {
 		if _, ok := parts()[name]; !ok {
 			return "", fmt.Errorf("unknown part %q: one of %s", name, strings.Join(PartNames(), ", "))
@@ -84,11 +84,11 @@ func parts() map[string]func(context.Context, *run) (*Part, error) {
 	}
 }
 
-// run is the state that parts of one report share: the node with L indexed.
+// run is the state that the parts of a report share.
 type run struct {
 	Options
 	corpora
-	large *server
+	large *server // node with L indexed; nil before a part needs it
 }
 
 func (r *run) close() {
@@ -101,14 +101,14 @@ func (r *run) close() {
 
 // built is the cost of indexing a corpus.
 type built struct {
-	own, git time.Duration // CPU
+	own, git time.Duration // CPU time of the node, and of git
 	wall     time.Duration
-	peak     int64
-	disk     int64
+	peak     int64 // bytes of memory
+	disk     int64 // bytes of shards
 }
 
-// index starts a node and waits until it has indexed the repositories of the connections. The
-// data directory is new, or an old one with Keep. The caller stops the node.
+// index starts a node, waits until it has indexed the repositories of the connections, and returns it with
+// the cost. Its data directory is new, or with Keep that of an earlier run. The caller stops the node.
 func (r *run) index(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
 	if !r.Keep {
 		return r.indexAnew(ctx, name, ctags, repos, connections)
@@ -116,8 +116,7 @@ func (r *run) index(ctx context.Context, name, ctags string, repos int, connecti
 	return r.indexOn(ctx, name, ctags, repos, connections)
 }
 
-// indexAnew starts a node with an empty data directory and waits until it has indexed the
-// repositories. It is for parts of the report that change the node's data.
+// indexAnew is index with a new data directory, also with Keep.
 func (r *run) indexAnew(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
 	if err := os.RemoveAll(r.dataOf(name)); err != nil {
 		return nil, built{}, err
@@ -125,9 +124,8 @@ func (r *run) indexAnew(ctx context.Context, name, ctags string, repos int, conn
 	return r.indexOn(ctx, name, ctags, repos, connections)
 }
 
-// indexOn is like index, with the existing data directory.
+// indexOn is index with the data directory as it is.
 func (r *run) indexOn(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
-	// Outside the data directory, which may be deleted.
 	config := r.configOf(name)
 	if err := writeConfig(config, nil, connections); err != nil {
 		return nil, built{}, err
@@ -143,7 +141,7 @@ func (r *run) indexOn(ctx context.Context, name, ctags string, repos int, connec
 		return nil, built{}, errors.Join(err, s.stop())
 	}
 
-	// Measure before the node gets other requests.
+	// Measure the cost before the node gets other requests.
 	b := built{wall: time.Since(start)}
 	if b.own, b.git, err = procUsage(s.cmd.Process.Pid); err != nil {
 		return nil, built{}, err
@@ -164,12 +162,12 @@ func (r *run) dataOf(name string) string { return filepath.Join(r.Dir, "node-"+n
 // configOf returns the configuration file of a node.
 func (r *run) configOf(name string) string { return filepath.Join(r.Dir, name+".json") }
 
-// node returns the node with L, without symbols. It starts once in a run.
-func (r *run) node(ctx context.Context) (*server, error) {
+// largeNode returns the node with L, without symbols. The first part that needs it starts it.
+func (r *run) largeNode(ctx context.Context) (*server, error) {
 	if r.large != nil {
 		return r.large, nil
 	}
-	repo, err := r.corpora.large(ctx)
+	repo, err := r.corpora.largeRepository(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -178,9 +176,8 @@ func (r *run) node(ctx context.Context) (*server, error) {
 	return s, err
 }
 
-// machine describes the machine.
+// machine describes the machine that measures.
 func machine() string {
-	// Only Linux has this file.
 	model := "unknown processor"
 	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		for line := range strings.Lines(string(data)) {
@@ -195,9 +192,8 @@ func machine() string {
 		model, runtime.NumCPU(), runtime.Version(), time.Now().UTC().Format(time.DateOnly))
 }
 
-// textBytes adds up the sizes of text files in a tree. Files over maxText do not count.
+// textBytes adds up the sizes of the files in a tree that have at most maxText bytes.
 func textBytes(ctx context.Context, tree string) (int64, error) {
-	// find does not depend on any engine.
 	u, err := measure(ctx, tree, nil, "find", ".", "-type", "f", "-size", "-2097153c", "-not", "-name", ".complete", "-printf", "%s\n")
 	if err != nil {
 		return 0, err
@@ -223,7 +219,7 @@ func isInstalled(program string) bool {
 	return err == nil
 }
 
-// shortest repeats a measurement and returns the shortest time.
+// shortest repeats a measurement n times and returns the shortest time.
 func shortest(n int, f func() (time.Duration, error)) (time.Duration, error) {
 	var all []time.Duration
 	for range max(1, n) {

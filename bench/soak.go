@@ -41,7 +41,6 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 		return nil, err
 	}
 
-	// The grace period is short, so that dropped files are gone at the next sample.
 	s, err := serve(ctx, o.Shoal, filepath.Join(o.Dir, "data"), config, "ctags")
 	if err != nil {
 		return nil, err
@@ -52,7 +51,6 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 		return nil, err
 	}
 
-	// Sample before the first round, to see the growth after it.
 	p := &Part{Title: "Soak", Columns: []string{"after", "resident", "not backed by files", "goroutines", "files in shards/", "shards/", "mirrors/"}}
 	if err := s.sample(ctx, p, "start"); err != nil {
 		return nil, err
@@ -80,10 +78,10 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 func (s *server) mixedLoad(ctx context.Context, o SoakOptions, p *Part) error {
 	var light, heavy [][]byte
 	for _, q := range selectiveQueries() {
-		light = append(light, q.body(50, false))
+		light = append(light, q.body(50, countShown))
 	}
 	for _, q := range hardQueries()[:12] {
-		heavy = append(heavy, q.body(1000, true))
+		heavy = append(heavy, q.body(1000, countAll))
 	}
 
 	for i := range 10 {
@@ -91,7 +89,7 @@ func (s *server) mixedLoad(ctx context.Context, o SoakOptions, p *Part) error {
 			return nil
 		}
 
-		// Together, because each uses different memory.
+		// Run both together, because they use different memory.
 		var wg sync.WaitGroup
 		var l, h loaded
 		wg.Go(func() { l = s.load(ctx, 8, o.Load/10, light) })
@@ -113,7 +111,7 @@ func changingRepository(ctx context.Context, from, to string) error {
 		return err
 	}
 
-	// Small, so that a round is quick. Leaks grow with rounds, not with size.
+	// A small repository makes a round quick. Leaks grow with rounds, not with its size.
 	if _, err := measure(ctx, "", nil, "git", "init", "-q", "--bare", "-b", "main", to); err != nil {
 		return err
 	}
@@ -127,7 +125,7 @@ func changingRepository(ctx context.Context, from, to string) error {
 	return fastImport(ctx, to, strings.NewReader(stream.String()))
 }
 
-// soakRound commits a file and waits until a search finds the new text only.
+// soakRound commits two changed files, and waits until a search finds the new text and nothing else.
 func (s *server) soakRound(ctx context.Context, repo string, round int) error {
 	branch, err := gitIn(ctx, repo, nil, nil, "symbolic-ref", "HEAD")
 	if err != nil {
@@ -141,7 +139,7 @@ func (s *server) soakRound(ctx context.Context, repo string, round int) error {
 
 	word := fmt.Sprintf("soak_round_%d_end", round)
 
-	// One file that changes and one of fifty others, so that shards are rebuilt and dropped.
+	// Change one file in every round, and one of fifty others, so that shards are rebuilt and dropped.
 	text := "int " + word + "(void);\n"
 	stream := fmt.Sprintf("commit %s\ncommitter bench <bench@localhost> %d +0000\ndata 5\nround\nfrom %s\nM 100644 inline soak/changing.c\ndata %d\n%s\nM 100644 inline soak/f%d.c\ndata %d\n%s\n",
 		branch, 1700000000+round, head, len(text), text, round%50, len(text), strings.Replace(text, "_end", "_too", 1))
@@ -154,24 +152,22 @@ func (s *server) soakRound(ctx context.Context, repo string, round int) error {
 		return fmt.Errorf("list repositories: %d, %w", len(list), err)
 	}
 
-	// Ask for the re-index, so that the round does not wait for polling.
 	if err := s.post(ctx, fmt.Sprintf("/api/repos/%d/reindex", list[0].RepoID), []byte("{}"), nil); err != nil {
 		return err
 	}
 	return poll(ctx, time.Minute, 2*time.Millisecond, word, func() bool {
-		a, _, err := s.search(ctx, Query{Text: word}.body(10, false))
+		a, _, err := s.search(ctx, Query{Text: word}.body(10, countShown))
 		return err == nil && a.Stats.FileCount == 1
 	})
 }
 
-// sample adds a row with memory, goroutines and disk.
+// sample adds a row with the memory, goroutines and disk space of the node. after says when it is taken.
 func (s *server) sample(ctx context.Context, p *Part, after string) error {
 	_, resident, anonymous, err := procMemory(s.cmd.Process.Pid)
 	if err != nil {
 		return err
 	}
 
-	// What an operator would see first: memory, goroutines and the disk.
 	shards, err := s.diskBytes("shards")
 	if err != nil {
 		return err
@@ -196,7 +192,7 @@ func (s *server) sample(ctx context.Context, p *Part, after string) error {
 	return nil
 }
 
-// metric returns the value of a metric without labels.
+// metric returns the value of a metric that has no labels.
 func (s *server) metric(ctx context.Context, name string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/metrics", nil)
 	if err != nil {
@@ -208,7 +204,6 @@ func (s *server) metric(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 
-	// Without labels, a line is the name, a space and the value.
 	for line := range strings.Lines(string(data)) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {
 			return strings.TrimSpace(value), nil

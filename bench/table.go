@@ -28,9 +28,9 @@ func (p *Part) note(format string, args ...any) {
 	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
 }
 
-// cell formats a value: durations in milliseconds or seconds, ratios with a cross.
+// cell formats a value of a table: a duration in milliseconds or seconds, a ratio with a cross, bytes in
+// MB, and whether a target is met.
 func cell(v any) string {
-	// More digits would only show noise.
 	switch v := v.(type) {
 	case time.Duration:
 		if v < time.Millisecond {
@@ -70,7 +70,6 @@ func (p *Part) Text() string {
 	if len(p.Rows) > 0 {
 		fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(p.Columns, " | "), strings.Repeat("---|", len(p.Columns)))
 		for _, row := range p.Rows {
-			// Escape bars, because they separate columns.
 			escaped := make([]string, len(row))
 			for i, c := range row {
 				escaped[i] = strings.ReplaceAll(c, "|", `\|`)
@@ -93,7 +92,7 @@ func median(ds []time.Duration) time.Duration {
 	return quantile(ds, 0.5)
 }
 
-// quantile returns the q-quantile of ds; 0 for none.
+// quantile returns the q-quantile of ds; 0 if ds is empty.
 func quantile(ds []time.Duration, q float64) time.Duration {
 	if len(ds) == 0 {
 		return 0
@@ -103,7 +102,8 @@ func quantile(ds []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, max(0, i))]
 }
 
-// exponent returns e of the best fit y = c·x^e, by least squares of logarithms.
+// exponent returns e of the best fit y = c·x^e, by least squares of logarithms. It ignores points that are
+// not positive, and returns NaN if less than two different ones are left.
 func exponent(xs, ys []float64) float64 {
 	var sx, sy, sxx, sxy, n float64
 	for i := range xs {

@@ -50,12 +50,12 @@ type Request struct {
 	Tools                 bool   // it goes to the tool server, which accepts access tokens
 }
 
-// Viewer returns the viewer of a request. It refuses an invalid credential even where none is
-// needed, because its sender expects to be identified.
+// Viewer returns the viewer of a request. It refuses an invalid credential even if anonymous access
+// is on, because its sender expects to be identified.
 func (a *Authenticator) Viewer(ctx context.Context, r Request) (catalog.Viewer, error) {
 	key, given := Credential(r.Authorization, r.APIKey)
 
-	// Refuse all credentials if a revocation could be unknown here.
+	// Refuse every credential while this node may not know of its revocation.
 	if given || r.Session != "" {
 		if err := a.keys.Current(); err != nil {
 			return catalog.Viewer{}, err
@@ -89,8 +89,8 @@ func unauthenticated(message string) error {
 	return &call.Error{Kind: call.ErrUnauthenticated, Message: message}
 }
 
-// Credential returns the key in the values of the headers Authorization and X-Sourcebot-Api-Key.
-// given is false if both are empty.
+// Credential returns the key in the values of the headers Authorization and X-Sourcebot-Api-Key; ""
+// for a scheme other than Bearer. given is false if both headers are empty.
 func Credential(authorization, apiKey string) (key string, given bool) {
 	if authorization != "" {
 		scheme, rest, _ := strings.Cut(authorization, " ")

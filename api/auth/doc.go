@@ -1,5 +1,4 @@
-// Package auth gets from a credential in a request to the viewer that the
-// request runs as.
+// Package auth finds the viewer of a request by its credential.
 //
 //	Authorization: Bearer shoal_<64 hex>   or   X-Sourcebot-Api-Key: shoal_<64 hex>
 //	   -> a key of the catalog             -> the key's role
@@ -10,7 +9,7 @@
 //	no credential, over the network        -> guest where anonymous access is on, else 401
 //
 // The socket is a Unix socket in the node's data directory that only the
-// node's own user (and root) can open. Whoever comes in by it is the operator,
-// and so an owner: this is how `shoal key create` works on a fresh node.
-// Nothing is sent that somebody who listens in its place could keep and use.
+// node's own user (and root) can open. Whoever connects by it is the operator,
+// and so an owner: this is how `shoal key create` works on a new node.
+// Clients send no secret by it, so a false socket in its place learns none.
 package auth

@@ -16,7 +16,7 @@ import (
 const socketName = "api.sock"
 
 // HasSocket reports whether the data directory has an operator's socket. A killed node leaves its
-// socket behind.
+// socket there, so nobody may listen on it.
 func HasSocket(dataDir string) bool {
 	info, err := os.Stat(filepath.Join(dataDir, socketName))
 	return err == nil && info.Mode().Type() == fs.ModeSocket
@@ -30,22 +30,22 @@ func ListenSocket(dataDir string) (net.Listener, error) {
 	}
 	var ln net.Listener
 	err := withShortPath(dataDir, func(path string) (err error) {
-		// Set the mode before the socket has a name, so that nobody else can ever open it.
-		owned := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		// Set the mode before the socket has a name, so that no other user can ever open it.
+		ownerOnly := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 			var failed error
 			if err := raw.Control(func(fd uintptr) { failed = syscall.Fchmod(int(fd), 0o600) }); err != nil {
 				return err
 			}
 			return failed
 		}}
-		ln, err = owned.Listen(context.Background(), "unix", path)
+		ln, err = ownerOnly.Listen(context.Background(), "unix", path)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("operator's socket: %w", err)
 	}
 	unix := ln.(*net.UnixListener)
-	unix.SetUnlinkOnClose(false) // the path below /proc is only valid while this directory is open
+	unix.SetUnlinkOnClose(false) // Close removes it: the path below /proc is no longer valid then
 	return &socket{unix, filepath.Join(dataDir, socketName)}, nil
 }
 
@@ -58,8 +58,8 @@ type socket struct {
 // Close implements [net.Listener].
 func (s *socket) Close() error {
 	err := s.UnixListener.Close()
-	if gone := os.Remove(s.path); err == nil && !errors.Is(gone, fs.ErrNotExist) {
-		err = gone
+	if removeErr := os.Remove(s.path); err == nil && !errors.Is(removeErr, fs.ErrNotExist) {
+		err = removeErr
 	}
 	return err
 }
@@ -73,13 +73,13 @@ func DialSocket(ctx context.Context, dataDir string) (conn net.Conn, err error) 
 	})
 	var failed *net.OpError
 	if errors.As(err, &failed) {
-		err = failed.Err // drop the path below /proc, which means nothing to others
+		err = failed.Err // leave out the path below /proc, which means nothing to a user
 	}
 	return conn, err
 }
 
-// withShortPath calls f with a short path of the socket. The system limits paths to 107 bytes, and the
-// data directory's may be longer.
+// withShortPath calls f with a short path of the socket, because the system limits the paths of sockets
+// to 107 bytes. The path is valid until f returns.
 func withShortPath(dataDir string, f func(path string) error) error {
 	dir, err := os.Open(dataDir)
 	if err != nil {

@@ -15,7 +15,7 @@ var defects = []struct {
 	defect string
 	tests  []string
 }{
-	{"marks shift in files that are no UTF-8", []string{"TestMatchMarks_areRightInFilesThatAreNotUTF8", "P/CodeHasColours"}},
+	{"marks shift in files that are no UTF-8", []string{"TestMatchMarks_standAroundMatchesInFilesThatAreNotUTF8", "P/CodeHasColours"}},
 	{"names and code are forged by characters that turn the direction", []string{"TestText_showsInvisibleCharacters", "P/HiddenCharactersAreSeen"}},
 	{"type:repo says that nothing was found", []string{"TestSearchPage_listsRepositories", "P/AnAnswerSaysWhatItIs"}},
 	{"others than owners are shown connections and errors", []string{"TestSettingsPages_showDetailsAndChangesOnlyToOwners", "TestStatus_showsJobErrorsOnlyToOwners", "P/OneTruthAboutWhatFailed"}},

@@ -12,7 +12,7 @@ func (v *Visit) ShowError(status int, message string, wait int) error {
 	// Drop what the page had begun to answer.
 	v.Status, v.Stream = status, nil
 
-	// These titles tell a reader something; all other errors share one title.
+	// Errors with another status share one title.
 	title := map[int]string{
 		200: "Nothing here yet", 400: "That was not understood", 403: "Not allowed", 404: "There is no such page", 429: "Too much at once",
 		503: "Not available now", 504: "That took too long",
@@ -20,7 +20,7 @@ func (v *Visit) ShowError(status int, message string, wait int) error {
 	if title == "" {
 		title = "Something went wrong"
 	}
-	signIn := "" // for who may see the page once signed in
+	signIn := "" // address of the sign-in page, for a guest whom an account could help
 	if status == 403 && v.Viewer.Role == catalog.RoleGuest {
 		signIn = v.signIn()
 	}

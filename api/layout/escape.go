@@ -14,19 +14,19 @@ import (
 //
 //	a<RLO>b  ->  a<bdi class=hid data-c="U+202E">&#x202E;</bdi>b
 func AppendText(dst, text []byte) []byte {
-	// Copy runs without special characters at once: this is called for every line of a file.
-	done := 0
+	// Copy each run of plain characters at once, because this function draws every line of a file.
+	done := 0 // bytes that are appended
 	for i := 0; i < len(text); {
 		b := text[i]
-		if asItIs[b] {
+		if needsNoEscape[b] {
 			i++
 			continue
 		}
 		// The other ASCII characters are escaped or invisible.
 		if b < utf8.RuneSelf {
 			dst = append(dst, text[done:i]...)
-			if with := escapes[b]; with != "" {
-				dst = append(dst, with...)
+			if escaped := escapes[b]; escaped != "" {
+				dst = append(dst, escaped...)
 			} else {
 				dst = appendHidden(dst, rune(b))
 			}
@@ -52,8 +52,8 @@ func AppendText(dst, text []byte) []byte {
 
 var escapes = [utf8.RuneSelf]string{'<': "&lt;", '>': "&gt;", '&': "&amp;", '"': "&#34;", '\'': "&#39;"}
 
-// asItIs has the bytes that need no escaping in HTML: most of ASCII.
-var asItIs = func() (table [256]bool) {
+// needsNoEscape reports for each byte whether HTML contains it unescaped: most of ASCII.
+var needsNoEscape = func() (table [256]bool) {
 	for b := range utf8.RuneSelf {
 		table[b] = escapes[b] == "" && (b >= ' ' || b == '\n' || b == '\t') && b != 0x7f
 	}
@@ -83,13 +83,13 @@ func Hidden(r rune) bool {
 	return false
 }
 
-// Forged counts the characters that make a text look like another one: direction overrides,
+// CountForged counts the characters that make a text look like another one: direction overrides,
 // isolates, and tags. Joiners in emoji and accents do not count.
-func Forged(text []byte) int {
+func CountForged(text []byte) int {
 	n := 0
-	for _, lead := range []byte{0xe2, 0xf3} { // which all of them begin with
+	for _, lead := range []byte{0xe2, 0xf3} { // first bytes of all these characters
 		for rest := text; ; {
-			// Search for the first byte, which is fast, and which hardly any text contains.
+			// Search for the first byte only: that is fast, and hardly any text contains it.
 			i := bytes.IndexByte(rest, lead)
 			if i < 0 {
 				break

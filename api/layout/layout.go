@@ -20,28 +20,29 @@ const MimeHTML = "text/html; charset=utf-8"
 const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types shoal"
 
-// Head is what a page tells its frame.
+// Head is what the frame needs to know about its page.
 type Head struct {
-	Title   string   // of the window, before " - Shoal"; also the first heading where the page draws none
-	Page    string   // which page it is, for scripts and tests: search, file, ...
+	Title   string   // of the window, before " - Shoal"; also the first heading if the page draws none
+	Page    string   // name of the page for scripts and tests: search, file, ...
 	Scripts []string // modules below static/js besides boot.js
-	Side    string   // which entry of the settings it is, where it stands among them; see side
+	Side    string   // Page of the entry in side that leads to the page; "" outside of the settings
 
-	// Again is after how many seconds a browser without scripts reloads the page; 0 for never.
+	// Again is the number of seconds after which a browser without scripts reloads the page; 0 for
+	// never.
 	Again int
 
-	Box Box // what stands in the search box
+	Box Box // state of the search box
 }
 
 // Box is the state of the search box.
 type Box struct {
 	Query               string
 	Regexp, Case, Whole bool
-	Context             int  // lines around a match; 0 is one
+	Context             int  // lines around a match; 0 means one
 	Grouped             bool // files of one repository stand together
-	Best                bool // commits: the best first, not the newest
+	Best                bool // the best commits come first, not the newest
 	Bad                 bool // the query cannot be understood
-	Focus               bool // the page begins in the box
+	Focus               bool // the box has the focus when the page opens
 	In                  *In  // the place that the page is about; nil for everywhere
 }
 
@@ -52,16 +53,16 @@ type In struct{ Name, Query string }
 // frame is the data of the base template.
 type frame struct {
 	Head
-	Carried []template.CSS // the styles that are in the page
-	Styles  []string       // those that it names
-	Modules []string       // of all scripts of the page, so that none waits for another to name it
+	Carried []template.CSS // styles to embed in the page
+	Styles  []string       // names of styles to link
+	Modules []string       // all modules that the scripts need, so that the browser loads them together
 	Viewer  string         // name of who is signed in; "" for a guest
 	Owner   bool
-	SignIn  string // the page of the sign-in, which leads back here
-	Theme   string // dark or light; "" for what the system has
+	SignIn  string // address of the sign-in page, which leads back to this page
+	Theme   string // dark or light; "" for that of the system
 	Themes  []theme
 	Nav     []link
-	Around  []group // the settings that the viewer may open; nil beside them
+	Around  []group // navigation of the settings; nil on other pages
 }
 
 // theme is a choice of colours. Value is the value of the theme cookie.
@@ -70,7 +71,7 @@ type theme struct {
 	Here        bool
 }
 
-// themeCookie has the theme of a browser, so that a page has it from its first byte.
+// themeCookie is the cookie with a browser's theme: so the first byte of a page already has it.
 const themeCookie = "theme"
 
 // themesOf returns the themes, and marks the one in the cookie.
@@ -81,7 +82,7 @@ func themesOf(cookie string) []theme {
 	return all
 }
 
-// link is an entry of the navigation. A page of another package adds a row to nav.
+// link is an entry of the navigation. A new page adds a row to nav.
 type link struct {
 	Name, URL, Page, Icon string
 	here                  bool
@@ -103,13 +104,12 @@ type group struct {
 	Links []link
 }
 
-// side is the navigation of the settings. A page of another package adds a row, and names it in
-// Head.Side.
+// side is the navigation of the settings. A new page adds a row, and has the row's Page in Head.Side.
 var side = [...]struct {
 	group string
 	link
-	owners  bool // nobody else is shown it
-	holders bool // only who may have API keys
+	owners  bool // only owners see it
+	holders bool // only viewers who may have API keys see it
 }{
 	{group: "Cluster", link: link{Name: "Overview", URL: "/settings", Page: "overview", Icon: "pulse"}},
 	{group: "Cluster", link: link{Name: "Nodes", URL: "/settings/nodes", Page: "nodes", Icon: "node"}},
@@ -130,20 +130,20 @@ var side = [...]struct {
 	{group: "You", link: link{Name: "Your account", URL: "/settings/account", Page: "account", Icon: "settings"}},
 }
 
-// sideFor returns the rows of side that a viewer sees, by group.
+// sideFor returns the rows of side that a viewer sees, by group, and marks the one of the page here.
 func sideFor(here string, viewer catalog.Viewer) []group {
 	// Pages outside the settings have no second navigation.
 	if here == "" {
 		return nil
 	}
 
-	// Hiding the link is not a check: the page itself refuses other viewers too.
-	_, noOwner := account.AsOwner(viewer)
-	_, noHolder := account.AsHolder(viewer)
+	// Hiding a link protects nothing: the page itself checks its viewer too.
+	_, notOwner := account.AsOwner(viewer)
+	_, notHolder := account.AsHolder(viewer)
 
 	var out []group
 	for _, s := range side {
-		if s.owners && noOwner != nil || s.holders && noHolder != nil {
+		if s.owners && notOwner != nil || s.holders && notHolder != nil {
 			continue
 		}
 		if len(out) == 0 || out[len(out)-1].Name != s.group {
@@ -199,8 +199,8 @@ func (v *Visit) signIn() string {
 	return "/login?" + url.Values{"next": {here}}.Encode()
 }
 
-// frame writes a part of the base template. The template cannot fail; errors of w show at the next
-// write.
+// frame writes a part of the base template: "begin" or "end". It ignores errors: the template cannot
+// fail, and an error of w shows at the next write.
 func (v *Visit) frame(w io.Writer, part string, h Head) {
 	f := frame{Head: h, Modules: modulesOf(h.Scripts), Nav: make([]link, len(nav)), Owner: v.Viewer.Role == catalog.RoleOwner, SignIn: v.signIn()}
 	if f.Box.In == nil {
@@ -224,12 +224,12 @@ func (v *Visit) frame(w io.Writer, part string, h Head) {
 	f.Styles = stylesOf(h.Page)
 	if v.Arrives {
 		for _, name := range f.Styles {
-			f.Carried = append(f.Carried, carried(name))
+			f.Carried = append(f.Carried, embeddedStyle(name))
 		}
 		f.Styles = nil
 	}
 
-	// Copy the entries, because all visits share the tables.
+	// Mark copies of the entries, because all visits share the tables.
 	f.Around = sideFor(h.Side, v.Viewer)
 	for i, l := range nav {
 		l.here = l.Page == h.Page

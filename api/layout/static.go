@@ -46,14 +46,14 @@ var assets = sync.OnceValues(func() (map[string]File, string) {
 		}
 		switch path.Ext(name) {
 		case ".css":
-			body = lean(body)
+			body = minifyCSS(body)
 		case ".js":
 			body = jsComment.ReplaceAll(body, nil)
 		}
 
 		sum.Write([]byte(name))
 		sum.Write(body)
-		files[strings.TrimPrefix(name, "static/")] = File{mimes[path.Ext(name)], body, pack(body)}
+		files[strings.TrimPrefix(name, "static/")] = File{mimes[path.Ext(name)], body, compress(body)}
 		return nil
 	})
 	if err != nil {
@@ -70,19 +70,19 @@ var (
 	jsComment = regexp.MustCompile(`(?m)^[ \t]*//.*\n|^[ \t]+|^\n`) // and indentation
 )
 
-// lean minifies a style, because a first visit gets it inside the page.
-func lean(css []byte) []byte {
+// minifyCSS removes comments and blanks from a style, because a first visit gets it inside the page.
+func minifyCSS(css []byte) []byte {
 	css = cssComment.ReplaceAll(css, nil)
 	css = cssBlank.ReplaceAll(css, []byte("$1"))
 	css = cssColon.ReplaceAll(css, []byte("$1:"))
 	return bytes.TrimSpace(bytes.ReplaceAll(css, []byte(";}"), []byte("}")))
 }
 
-// pack compresses a file with gzip.
-func pack(body []byte) []byte {
+// compress compresses a file with gzip.
+func compress(body []byte) []byte {
 	var b bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is a good one
-	_, _ = w.Write(body)                                  // to memory
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // fails for invalid levels only
+	_, _ = w.Write(body)                                  // writes to memory do not fail
 	_ = w.Close()
 	return b.Bytes()
 }
@@ -98,13 +98,13 @@ func Asset(name string) string {
 // another version of the program: then it must not be cached.
 func Static(url string) (f File, lasting, ok bool) {
 	files, version := assets()
-	of, name, _ := strings.Cut(strings.TrimPrefix(url, "/static/"), "/")
+	urlVersion, name, _ := strings.Cut(strings.TrimPrefix(url, "/static/"), "/")
 	f, ok = files[name]
-	return f, of == version, ok
+	return f, urlVersion == version, ok
 }
 
-// brand returns the logo as markup. As an image with an address it would delay the first paint. The
-// name follows it, so it needs no description.
+// brand returns the logo as markup, because a separate image would delay the first paint. The site's
+// name stands beside the logo, so it needs no description.
 var brand = sync.OnceValue(func() template.HTML {
 	files, _ := assets()
 	return template.HTML(strings.Replace(string(files["icon.svg"].Body), "<svg ", `<svg width="20" height="20" aria-hidden="true" `, 1))

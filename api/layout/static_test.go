@@ -58,7 +58,7 @@ func TestMinifiedStyle_keepsItsMeaning(t *testing.T) {
 		"div :is(a, b) { width: calc(100% - 2px); }":                     "div :is(a,b){width:calc(100% - 2px)}",
 		"@media (max-width: 9px) { a::before { content: \"\"; } }":       "@media (max-width:9px){a::before{content:\"\"}}",
 	} {
-		if got := string(lean([]byte(css))); got != want {
+		if got := string(minifyCSS([]byte(css))); got != want {
 			t.Errorf("%s\nis %s\nwant %s", css, got, want)
 		}
 	}

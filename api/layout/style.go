@@ -10,50 +10,49 @@ import (
 	"sync"
 )
 
-// The styles: one for every page, and one for pages with text to read. readLess lists the pages
-// without the second.
+// siteStyle is for every page, readStyle for pages with text to read: all but pagesWithoutText.
 const (
 	siteStyle = "css/site.css"
 	readStyle = "css/read.css"
 )
 
-var readLess = []string{"home", "search", "repos", "error", "settings", "login", "join", "consent"}
+var pagesWithoutText = []string{"home", "search", "repos", "error", "settings", "login", "join", "consent"}
 
 // stylesOf returns the styles of a page.
 func stylesOf(page string) []string {
-	if slices.Contains(readLess, page) {
+	if slices.Contains(pagesWithoutText, page) {
 		return []string{siteStyle}
 	}
 	return []string{siteStyle, readStyle}
 }
 
-// carried returns a style to embed in a page. A visitor from another site would otherwise wait for
-// a second request.
-func carried(name string) template.CSS {
+// embeddedStyle returns a style to embed in a page, so that a visitor from another site does not wait
+// for a second request.
+func embeddedStyle(name string) template.CSS {
 	files, _ := assets()
 	return template.CSS(files[name].Body)
 }
 
-// carrying returns the CSP that allows exactly the embedded styles.
-var carrying = sync.OnceValue(func() string {
+// embeddingCSP returns CSP with permission for exactly the embedded styles.
+var embeddingCSP = sync.OnceValue(func() string {
 	allowed := "style-src 'self'"
 	for _, name := range []string{siteStyle, readStyle} {
-		sum := sha256.Sum256([]byte(carried(name)))
+		sum := sha256.Sum256([]byte(embeddedStyle(name)))
 		allowed += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
 	return strings.Replace(CSP, "style-src 'self'", allowed, 1)
 })
 
-// Arrives reports by the headers of a request whether the visitor comes from another site. Within
-// the site, browsers have the styles in their cache.
+// Arrives reports, by the headers of a request, whether the visitor comes from another site. A visitor
+// who comes from a page of this site has the styles in the browser's cache.
 func Arrives(sent func(name string) string) bool {
-	// A part is inserted into a page that has its style.
+	// A script inserts a part into a page, which has its styles already.
 	if sent("X-Shoal-Part") != "" {
 		return false
 	}
 
-	// Some browsers do not send Sec-Fetch-Site, and none does without TLS; all send Referer within
-	// a site.
+	// Some browsers do not send Sec-Fetch-Site, and none does without TLS. All send Referer within a
+	// site.
 	if site := sent("Sec-Fetch-Site"); site != "" {
 		return site != "same-origin"
 	}
@@ -65,7 +64,7 @@ func Arrives(sent func(name string) string) bool {
 // visit.
 func (v *Visit) Policy() string {
 	if v.Arrives {
-		return carrying()
+		return embeddingCSP()
 	}
 	return CSP
 }

@@ -19,17 +19,17 @@ type Handler func(ctx context.Context, v *Visit) error
 // Visit is one request for a page, and its answer. Only one goroutine at a time may use it.
 type Visit struct {
 	Method  string
-	Path    string     // as it was sent: an encoded slash is part of a name
-	Query   url.Values // of the address
-	Form    url.Values // of the body of a POST
+	Path    string     // as the browser sent it: an encoded slash is part of a name
+	Query   url.Values // parameters in the address
+	Form    url.Values // parameters in the body of a POST
 	Part    string     // header X-Shoal-Part: the part of the page that a script asks for; "" for a whole page
 	Viewer  catalog.Viewer
 	Secure  bool                     // the site is reached by TLS
-	Sent    func(name string) string // a header of the request
-	Cookie  func(name string) string // a cookie of the request, "" without it
-	Arrives bool                     // the reader comes from elsewhere: the page carries its style
-	Address string                   // where the reader comes from, for records
-	In      *In                      // the place that the page is about, for the search box; nil for everywhere
+	Sent    func(name string) string // returns a header of the request; "" without it
+	Cookie  func(name string) string // returns a cookie of the request; "" without it
+	Arrives bool                     // the reader comes from another site: embed the styles in the page
+	Address string                   // IP address of the reader, for records
+	In      *In                      // limit of searches from this page; nil for none
 
 	// The answer. If Stream is set, it writes the answer after the handler has returned, and may
 	// flush before a slow part. Otherwise the answer is Body.
@@ -50,11 +50,10 @@ func (v *Visit) Redirect(status int, to string) error {
 	return nil
 }
 
-// Show answers with a whole page: a template inside the frame.
+// Show answers with a page: a template inside the frame, or alone if a script asks for a part.
 func (v *Visit) Show(h Head, body *template.Template, data any) error {
 	// Render to memory first, so that a failing template sends no half page.
 	var b bytes.Buffer
-	// A script that asks for a part has the frame already.
 	if v.Part == "" {
 		v.Begin(&b, h)
 	}
@@ -70,9 +69,8 @@ func (v *Visit) Show(h Head, body *template.Template, data any) error {
 	return nil
 }
 
-// SameSite returns an error unless a request comes from a page of this site. Handlers that change
-// something call it first. Browsers send the origin themselves. An Authorization header is proof
-// enough, because no other site can make a browser send one.
+// SameSite returns an error unless a request comes from a page of this site, or has an Authorization
+// header, which no other site can make a browser send. Handlers that change something call it first.
 func (v *Visit) SameSite() error {
 	if v.Sent("Authorization") != "" {
 		return nil

@@ -26,7 +26,7 @@ func Counted(n int, one, many string) string {
 	return Grouping(n) + " " + many
 }
 
-// Grouping formats a number with a comma between thousands.
+// Grouping formats a number with commas between groups of three digits: 1,234.
 func Grouping(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -54,7 +54,7 @@ func Distance(now, t time.Time) string {
 // zero value shows nothing.
 type When struct{ Text, Stamp string }
 
-// At returns the When of a time; nothing for the zero time.
+// At returns the When of a time; the zero When for the zero time.
 func At(now, t time.Time) When {
 	if t.IsZero() {
 		return When{}
@@ -67,7 +67,7 @@ func (w When) element() template.HTML {
 	if w.Text == "" {
 		return ""
 	}
-	// Neither contains characters that need escaping.
+	// Stamp and Text contain no characters that need escaping.
 	return template.HTML(`<time datetime="` + w.Stamp + `" title="` + w.Stamp + `">` + w.Text + `</time>`)
 }
 

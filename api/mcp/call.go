@@ -23,22 +23,22 @@ func declaration(t *tool.Tool) *mcp.Tool {
 	}
 }
 
-// handler runs one tool for one call.
+// handler makes the protocol's handler for calls of one tool.
 func handler(tools *tool.Set, t *tool.Tool) mcp.ToolHandler {
-	name, patience := t.Name, t.Patience
+	name, longTimeout := t.Name, t.Patience
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		// A client that gets progress messages waits longer.
-		most := callTimeout
+		timeout := callTimeout
 		if req.Params.GetProgressToken() != nil {
-			most = max(most, patience)
+			timeout = max(timeout, longTimeout)
 		}
-		ctx, cancel := context.WithTimeout(ctx, most)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 
-		// Atomic, because a tool reports its progress from any goroutine.
+		// doing is atomic, because a tool reports its progress from any goroutine.
 		var doing atomic.Value
 		doing.Store(name + " is at work")
-		// Stop the progress messages before the answer, since later ones would belong to no call.
+		// Stop the progress messages before the answer: a later one would belong to no call.
 		stop := sendProgress(ctx, req, &doing)
 		answer := tools.Call(tool.WithProgress(ctx, func(text string) { doing.Store(text) }), viewerOf(ctx), name, req.Params.Arguments)
 		stop()
@@ -67,8 +67,8 @@ func suggestTools(tools *tool.Set) mcp.Middleware {
 	}
 }
 
-// sendProgress sends progress messages from time to time if the client asked for them, because
-// clients take a silent call for lost. stop ends that and waits for its end.
+// sendProgress sends a progress message every two seconds if the client asked for them, because
+// clients take a silent call for lost. After stop has returned, it sends nothing.
 func sendProgress(ctx context.Context, req *mcp.CallToolRequest, doing *atomic.Value) (stop func()) {
 	token := req.Params.GetProgressToken()
 	if token == nil || req.Session == nil {

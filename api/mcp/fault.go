@@ -10,54 +10,54 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// withFaults lets every refusal be what a client of the protocol can read: the
-// SDK answers requests that it cannot begin to serve with a line of plain text.
+// withFaults answers every refusal in the protocol's format. The SDK answers requests that it cannot
+// begin to serve with a line of plain text, which clients cannot read.
 //
 //	HTTP 400 text/plain "..."   ->   HTTP 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"..."}}
 func withFaults(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 		if err != nil {
-			body = nil // the SDK meets the same error and reports it
+			body = nil // the SDK gets the same error and reports it
 		}
-		// Check this before the SDK, which would accept what the protocol forbids.
+		// Check requests about tasks first, because the SDK accepts what the protocol forbids.
 		if fault := checkTaskRequest(r.Header, body); fault != nil {
 			writeFault(w, http.StatusBadRequest, idOf(body), fault)
 			return
 		}
 
-		// Put the body back for the SDK, with any unread rest, so that it sees the true size.
+		// Put the body back for the SDK, with its unread rest, so that the SDK sees the true size.
 		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
 
 		f := &faultWriter{ResponseWriter: w}
 		next.ServeHTTP(f, r)
-		if f.plain {
+		if f.isPlain {
 			id, fault := faultOf(f.status, body, strings.TrimSpace(f.text.String()))
 			writeFault(w, f.status, id, fault)
 		}
 	})
 }
 
-// faultWriter passes everything on, except plain-text refusals, which it keeps.
+// faultWriter passes an answer on, unless it is a refusal in plain text, which it buffers.
 type faultWriter struct {
 	http.ResponseWriter
-	status int
-	plain  bool
-	text   bytes.Buffer
+	status  int
+	isPlain bool         // the answer is a refusal in plain text
+	text    bytes.Buffer // of the refusal
 }
 
 // WriteHeader implements [http.ResponseWriter].
 func (f *faultWriter) WriteHeader(status int) {
 	f.status = status
-	f.plain = status >= 400 && strings.HasPrefix(f.Header().Get("Content-Type"), "text/plain")
-	if !f.plain {
+	f.isPlain = status >= 400 && strings.HasPrefix(f.Header().Get("Content-Type"), "text/plain")
+	if !f.isPlain {
 		f.ResponseWriter.WriteHeader(status)
 	}
 }
 
 // Write implements [http.ResponseWriter].
 func (f *faultWriter) Write(b []byte) (int, error) {
-	if f.plain {
+	if f.isPlain {
 		return f.text.Write(b)
 	}
 	return f.ResponseWriter.Write(b)
@@ -65,7 +65,7 @@ func (f *faultWriter) Write(b []byte) (int, error) {
 
 // Flush implements [http.Flusher]. A refusal is sent whole.
 func (f *faultWriter) Flush() {
-	if flusher, ok := f.ResponseWriter.(http.Flusher); ok && !f.plain {
+	if flusher, ok := f.ResponseWriter.(http.Flusher); ok && !f.isPlain {
 		flusher.Flush()
 	}
 }
@@ -75,15 +75,15 @@ func (f *faultWriter) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
 // faultOf returns the JSON-RPC error for a plain-text refusal, and the id of the refused request.
 func faultOf(status int, request []byte, message string) (id json.RawMessage, fault *jsonrpc.Error) {
-	var asked struct {
+	var req struct {
 		Method string `json:"method"`
 	}
-	// The SDK gives these errors no code, so derive it from the request.
+	// The SDK's refusals have no code, so derive it from the request.
 	code := int64(jsonrpc.CodeInvalidRequest)
-	switch err := json.Unmarshal(request, &asked); {
+	switch err := json.Unmarshal(request, &req); {
 	case !json.Valid(request) && status == http.StatusBadRequest:
 		code, message = jsonrpc.CodeParseError, "the request is not JSON: "+message
-	case err == nil && asked.Method != "" && strings.HasSuffix(message, "unsupported"):
+	case err == nil && req.Method != "" && strings.HasSuffix(message, "unsupported"):
 		code = jsonrpc.CodeMethodNotFound
 	}
 	return idOf(request), &jsonrpc.Error{Code: code, Message: message}
@@ -104,13 +104,13 @@ func writeFault(w http.ResponseWriter, status int, id json.RawMessage, fault *js
 
 // idOf returns the id of a request; null if it has none.
 func idOf(request []byte) json.RawMessage {
-	var asked struct {
+	var req struct {
 		ID json.RawMessage `json:"id"`
 	}
-	if json.Unmarshal(request, &asked) != nil || !isID(asked.ID) {
+	if json.Unmarshal(request, &req) != nil || !isID(req.ID) {
 		return json.RawMessage("null")
 	}
-	return asked.ID
+	return req.ID
 }
 
 // isID reports whether JSON is a valid request id: a string or a number.

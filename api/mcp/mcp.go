@@ -66,31 +66,31 @@ func viewerOf(ctx context.Context) catalog.Viewer {
 func New(tools *tool.Set, f browse.Reader, base func() string, version string, log *slog.Logger) http.Handler {
 	tasks := background{tools}
 
-	// Make servers on demand: a model or the base URL may be configured later.
+	// Make servers when they are needed, because models and the base URL may change.
 	var mu sync.Mutex
-	var at string
-	parts := map[int]*mcp.Server{}
+	var serversURL string // base URL in the instructions of servers
+	servers := map[int]*mcp.Server{}
 
 	return newHandler(log, func(*http.Request) *mcp.Server {
-		now, url := tools.Offered(), base()
+		offered, url := tools.Offered(), base()
 		mu.Lock()
 		defer mu.Unlock()
-		if url != at {
-			at = url
-			clear(parts)
+		if url != serversURL {
+			serversURL = url
+			clear(servers)
 		}
 
 		// The number of tools identifies the set, since the two sets differ in size.
-		n := len(now.Tools())
-		if parts[n] == nil {
-			parts[n] = newServer(now, tasks, f, url, version, log)
+		n := len(offered.Tools())
+		if servers[n] == nil {
+			servers[n] = newServer(offered, tasks, f, url, version, log)
 		}
-		return parts[n]
+		return servers[n]
 	})
 }
 
 func newServer(tools *tool.Set, tasks Tasks, f browse.Reader, base, version string, log *slog.Logger) *mcp.Server {
-	// Without listChanged, because a stateless request cannot receive later changes.
+	// Do not offer listChanged, because a stateless request cannot receive later changes.
 	offers := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{}}
 	if tools.HasBackground() {
 		offers.AddExtension(TasksExtension, nil)
@@ -100,7 +100,7 @@ func newServer(tools *tool.Set, tasks Tasks, f browse.Reader, base, version stri
 		Name: "shoal", Title: "Shoal code search", Version: version,
 	}, &mcp.ServerOptions{
 		Instructions:      fmt.Sprintf(instructions, base),
-		Logger:            slog.New(loud{log.Handler()}),
+		Logger:            slog.New(warningsOnly{log.Handler()}),
 		Capabilities:      offers,
 		CompletionHandler: completer(f),
 		// Results depend on the user, so only private caches may keep them.
@@ -118,8 +118,8 @@ func newServer(tools *tool.Set, tasks Tasks, f browse.Reader, base, version stri
 	return s
 }
 
-// addTaskSupport adds tasks to a server, and ends each call with its request. The task methods exist
-// without a model too, because a task may have begun while a model was configured.
+// addTaskSupport adds tasks to a server, and ends each call with its request. It adds the methods of
+// tasks even without a model: a task may have begun while there was one.
 func addTaskSupport(s *mcp.Server, tasks Tasks) {
 	addTasks(s, tasks)
 	s.AddReceivingMiddleware(endWithRequest)
@@ -132,29 +132,29 @@ func Mount(s *mcp.Server, tasks Tasks, log *slog.Logger) http.Handler {
 	return newHandler(log, func(*http.Request) *mcp.Server { return s })
 }
 
-// newHandler makes a handler that chooses a server for each request.
+// newHandler makes a handler that serves each request by the server that choose returns.
 func newHandler(log *slog.Logger, choose func(*http.Request) *mcp.Server) http.Handler {
-	handler := func(json bool) http.Handler {
+	handler := func(asJSON bool) http.Handler { // answers with JSON, or with an event stream
 		return mcp.NewStreamableHTTPHandler(choose, &mcp.StreamableHTTPOptions{
 			Stateless:                    true,
-			JSONResponse:                 json,
+			JSONResponse:                 asJSON,
 			PropagateRequestCancellation: true,
 			MaxRequestBodyBytes:          maxBody,
-			Logger:                       slog.New(loud{log.Handler()}),
+			Logger:                       slog.New(warningsOnly{log.Handler()}),
 			DisableLocalhostProtection:   true, // package api checks Host and Origin for every route
 		})
 	}
-	streams, plain := handler(false), handler(true)
+	streamHandler, jsonHandler := handler(false), handler(true)
 
 	return withFaults(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !wantsJSON(r) {
-			streams.ServeHTTP(w, r)
+			streamHandler.ServeHTTP(w, r)
 			return
 		}
-		// The SDK requires both types in Accept, whichever it answers with.
+		// The SDK requires both types in Accept, even if it answers with JSON only.
 		r = r.Clone(r.Context())
 		r.Header.Set("Accept", "application/json, text/event-stream")
-		plain.ServeHTTP(w, r)
+		jsonHandler.ServeHTTP(w, r)
 	}))
 }
 
@@ -165,36 +165,39 @@ func wantsJSON(r *http.Request) bool {
 		return true
 	}
 
-	json := false
+	acceptsJSON := false
 	for kind := range strings.SplitSeq(accept, ",") {
 		kind, _, _ = strings.Cut(kind, ";")
 		switch strings.ToLower(strings.TrimSpace(kind)) {
 		case "text/event-stream", "text/*", "*/*":
 			return false
 		case "application/json", "application/*":
-			json = true
+			acceptsJSON = true
 		}
 	}
-	return json
+	return acceptsJSON
 }
 
-// loud drops log records below warnings: the SDK logs the begin and end of each call, which it
-// treats as a session.
-type loud struct{ slog.Handler }
+// warningsOnly drops log records below warnings, because the SDK logs the begin and end of each call.
+type warningsOnly struct{ slog.Handler }
 
 // Enabled implements [slog.Handler].
-func (l loud) Enabled(ctx context.Context, level slog.Level) bool {
+func (l warningsOnly) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && l.Handler.Enabled(ctx, level)
 }
 
 // WithAttrs implements [slog.Handler].
-func (l loud) WithAttrs(attrs []slog.Attr) slog.Handler { return loud{l.Handler.WithAttrs(attrs)} }
+func (l warningsOnly) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warningsOnly{l.Handler.WithAttrs(attrs)}
+}
 
 // WithGroup implements [slog.Handler].
-func (l loud) WithGroup(name string) slog.Handler { return loud{l.Handler.WithGroup(name)} }
+func (l warningsOnly) WithGroup(name string) slog.Handler {
+	return warningsOnly{l.Handler.WithGroup(name)}
+}
 
-// endWithRequest cancels a call when its HTTP request ends. The SDK does so only for the newest
-// protocol, but in no version can a client that has gone receive an answer.
+// endWithRequest cancels a call when its HTTP request ends, because a client that has gone receives no
+// answer. The SDK does so for the newest version of the protocol only.
 func endWithRequest(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		request, ok := ctx.Value(requestKey).(context.Context)

@@ -19,7 +19,8 @@ import (
 // because they contain slashes.
 const fileTemplate = "shoal://{repo}/{ref}/{+path}"
 
-// linkTemplate is the address of a page. A node may have several names, so any site will do.
+// linkTemplate is the address of a file's page. It matches every site, because a node may have several
+// names.
 const linkTemplate = "{+site}/browse/{+place}"
 
 // maxResource limits the text of one resource, in bytes.
@@ -39,14 +40,15 @@ func addResources(s *mcp.Server, f browse.Reader) {
 	}, read)
 }
 
-// fileOf parses a resource URI. The address of a page may name lines.
+// fileOf returns the file that a resource URI names, with its lines if the URI is the address of a page
+// with lines. ok is false if the URI names no file.
 func fileOf(uri string) (a paste.Address, ok bool) {
 	rest, found := strings.CutPrefix(uri, "shoal://")
 	if !found {
 		a, ok = paste.AddressOf(uri)
 		return a, ok && a.Kind == paste.File && a.Rest != ""
 	}
-	// Split into three: the path contains unencoded slashes.
+	// The path is all after the second slash: its slashes are not encoded.
 	parts := strings.SplitN(rest, "/", 3)
 	if len(parts) != 3 {
 		return a, false
@@ -61,7 +63,8 @@ func fileOf(uri string) (a paste.Address, ok bool) {
 	return paste.Address{Kind: paste.File, Repo: parts[0], Rev: parts[1], Rest: parts[2]}, true
 }
 
-// readResource reads a file page by page, up to maxResource.
+// readResource reads the lines of a file that a URI names, page by page. After maxResource bytes it
+// stops and says so in the text.
 func readResource(ctx context.Context, f browse.Reader, uri string) (*mcp.ReadResourceResult, error) {
 	at, ok := fileOf(uri)
 	if !ok {

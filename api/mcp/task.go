@@ -17,14 +17,15 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// TasksExtension is the protocol's extension by which a call may be answered
-// with the id of work that goes on, of revision 2026-07-28. The SDK does not know
-// it: its methods are added here, and its result takes the place of the SDK's.
+// TasksExtension is the protocol's extension (revision 2026-07-28) by which a server may answer a call
+// with the id of a task: work that continues. The SDK does not know the extension, so this package adds
+// its methods, and answers with its results in place of the SDK's.
 //
 //	tools/call   -> {"resultType": "task", "taskId": ...}       where the client declares the extension
-//	tasks/get    -> how far it is, at the end with the result   any node answers
-//	tasks/update -> answers to what the task has asked
-//	tasks/cancel -> asks for its end
+//
+// tasks/get    -> the state of a task, at the end with its result; any node answers
+// tasks/update -> sends input that the task has requested
+// tasks/cancel -> asks a task to end
 const TasksExtension = "io.modelcontextprotocol/tasks"
 
 // pollPause is how long clients should wait between two requests for a task.
@@ -94,35 +95,35 @@ func addTasks(s *mcp.Server, tasks Tasks) {
 
 	s.AddReceivingMiddleware(answerWithTasks(tasks))
 
-	// This only fails for names of the SDK's own methods.
+	// Adding a method fails only for names of the SDK's own methods.
 	_ = mcp.AddReceivingCustomMethod(s, "tasks/get", get)
 	_ = mcp.AddReceivingCustomMethod(s, "tasks/update", update)
 	_ = mcp.AddReceivingCustomMethod(s, "tasks/cancel", cancel)
 }
 
-// answerWithTasks answers calls with tasks if client and tool support them. Every request about a
-// task must declare the extension: earlier requests do not count.
+// answerWithTasks answers calls with tasks if both the client and the tool support them. It refuses a
+// request about a task that does not declare the extension itself.
 func answerWithTasks(tasks Tasks) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			switch req := req.(type) {
 			case *mcp.CallToolRequest:
-				// A client without the extension would take a task for a broken answer.
+				// A client that does not declare the extension cannot read a task.
 				if !declaresTasks(req.ClientCapabilities()) {
 					break
 				}
 
-				// If both are nil, the tool has no background work, so continue as usual.
+				// If t and refused are nil, the tool does not support tasks: call it as usual.
 				t, refused := tasks.Begin(ctx, viewerOf(ctx), req.Params)
 				switch {
 				case t != nil:
-					return resultOf(t.seed(), "task"), nil
+					return resultOf(t.withoutResults(), "task"), nil
 				case refused != nil:
 					return &callRefused{ResultType: "complete", Content: refused.Content, IsError: refused.IsError}, nil
 				}
 
 			case *mcp.ServerRequest[*taskParams]:
-				// This type of request only belongs to the three methods above.
+				// Only the three methods of tasks have this type of request.
 				if !declaresTasks(req.ClientCapabilities()) {
 					return nil, needTasks
 				}
@@ -157,8 +158,8 @@ type taskParams struct {
 	Responses map[string]json.RawMessage `json:"inputResponses"`
 }
 
-// callRefused answers a tools/call that started no task. The SDK sets resultType only for
-// calls that it made itself, so we set it.
+// callRefused is the answer to a tools/call whose task could not begin. The SDK sets resultType for its
+// own results only, so this type has it too.
 type callRefused struct {
 	mcp.ResultBase
 	ResultType string        `json:"resultType"`
@@ -181,11 +182,12 @@ type taskResult struct {
 	PollMs     int64  `json:"pollIntervalMs"`
 }
 
-// resultOf returns the result of a call that started a task.
-func resultOf(t *Task, kind string) *taskResult {
-	r := &taskResult{Task: t, ResultType: kind, PollMs: pollPause.Milliseconds()}
+// resultOf returns a task in the protocol's format. resultType is "task" in the answer to the call
+// that began it, and "complete" in the answer to a request about it.
+func resultOf(t *Task, resultType string) *taskResult {
+	r := &taskResult{Task: t, ResultType: resultType, PollMs: pollPause.Milliseconds()}
 
-	// Null means forever; 0 would mean that it is gone.
+	// A task that is kept forever has null: 0 would mean that it is gone.
 	if t.Kept > 0 {
 		ms := t.Kept.Milliseconds()
 		r.KeptMs = &ms
@@ -193,14 +195,16 @@ func resultOf(t *Task, kind string) *taskResult {
 	return r
 }
 
-// seed returns the task for the answer to the call that began it, without results.
-func (t *Task) seed() *Task {
-	s := *t
-	s.Result, s.Err, s.Asks = nil, nil, nil
-	return &s
+// withoutResults returns a copy of the task without results and requests for input, for the answer to
+// the call that began it.
+func (t *Task) withoutResults() *Task {
+	c := *t
+	c.Result, c.Err, c.Asks = nil, nil, nil
+	return &c
 }
 
-// taskFault converts an error for the protocol.
+// taskFault converts an error of a task's method to one of the protocol. It hides errors that are not
+// meant for people.
 func taskFault(err error) error {
 	var known *call.Error
 	switch {
@@ -212,9 +216,9 @@ func taskFault(err error) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "The task cannot be asked for now: try again in a moment."}
 }
 
-// checkTaskRequest returns an error for requests about tasks that the SDK does not check: if the
-// header Mcp-Name, by which proxies route, differs from the body, or if a client without the
-// extension subscribes to tasks. It does not parse other requests.
+// checkTaskRequest returns an error for two requests about tasks that the SDK does not refuse: one whose
+// header Mcp-Name, by which proxies route, differs from the body, and a subscription to tasks by a
+// client without the extension. For all others it returns nil.
 func checkTaskRequest(h http.Header, body []byte) *jsonrpc.Error {
 	method := h.Get("Mcp-Method")
 	if !strings.HasPrefix(method, "tasks/") && method != "subscriptions/listen" {
@@ -236,12 +240,12 @@ func checkTaskRequest(h http.Header, body []byte) *jsonrpc.Error {
 		} `json:"params"`
 	}
 	if json.Unmarshal(body, &asked) != nil || asked.Method != method {
-		return nil // the SDK reports what is wrong
+		return nil // the SDK refuses the request
 	}
 
 	switch method {
 	case "tasks/get", "tasks/update", "tasks/cancel":
-		// Otherwise a proxy could route by a different task than the body names.
+		// A proxy must not route the request by another task than the body names.
 		if name := h.Get("Mcp-Name"); name != asked.Params.ID {
 			return &jsonrpc.Error{
 				Code:    mcp.CodeHeaderMismatch,

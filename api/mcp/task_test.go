@@ -189,7 +189,7 @@ func TestTask_canBeBegunReadAndCancelled(t *testing.T) {
 }
 
 // It asks for tasks that do not exist, that belong to others, or in a wrong way.
-func TestTask_unknownForeignAndInvalidOnesAreRefused(t *testing.T) {
+func TestTask_refusesUnknownForeignAndInvalidIDs(t *testing.T) {
 	t.Parallel()
 	_, url := taskServer(t)
 	taskCall{who: "ada", method: "tools/call", params: `{"name":"cook","arguments":{"dish":"soup"}}`, name: "cook"}.do(t, url)

@@ -24,8 +24,8 @@ type loginPage struct {
 	Providers          []signin.Provider
 }
 
-// login shows the form. It removes the cookie of an expired session, which would be refused even
-// where guests are allowed.
+// login shows the form for signing in. It removes the cookie of an expired session, which all pages
+// refuse, even those that guests may see.
 func (p *Pages) login(ctx context.Context, v *layout.Visit) error {
 	if token := sessionToken(v); token != "" {
 		if _, err := p.Sessions.SessionViewer(ctx, token); errors.Is(err, call.ErrUnauthenticated) {
@@ -43,12 +43,12 @@ func (p *Pages) showLogin(v *layout.Visit, next, email, wrong string) error {
 // back to next.
 func (p *Pages) signIn(ctx context.Context, v *layout.Visit) error {
 	next, email := v.Form.Get("next"), v.Form.Get("email")
-	// One form serves all ways of signing in.
+	// A button of a provider sends its name in "with".
 	if v.Form.Has("with") {
 		return p.goToProvider(ctx, v, signin.Start{Provider: v.Form.Get("with"), Next: next})
 	}
 
-	// Without an address this is the form for keys, even if the key is empty.
+	// The form for a key sends no e-mail address, even if the key is empty.
 	shown := Shown{Key: strings.TrimSpace(v.Form.Get("key"))}
 	if shown.Key == "" {
 		shown.Email, shown.Password = email, v.Form.Get("password")
@@ -58,12 +58,12 @@ func (p *Pages) signIn(ctx context.Context, v *layout.Visit) error {
 		return v.Redirect(303, localAddress(next))
 	}
 
-	// The API's messages about keys are for programs, so use a simpler one.
-	if said := p.formError(v, err); said != "" {
+	// The API's messages about keys are for programs, so show a simpler one.
+	if message := p.formError(v, err); message != "" {
 		if email == "" {
-			said = "That is no key of this service, or it has ended."
+			message = "That is no key of this service, or it has ended."
 		}
-		return p.showLogin(v, next, email, said)
+		return p.showLogin(v, next, email, message)
 	}
 	return err
 }
@@ -71,7 +71,7 @@ func (p *Pages) signIn(ctx context.Context, v *layout.Visit) error {
 // Shown has the credentials of a sign-in: an e-mail address and password, or a key.
 type Shown struct{ Email, Password, Key string }
 
-// SignIn begins a session and sets its cookie on the visit. It returns when the session ends.
+// SignIn begins a session, sets its cookie on the visit, and returns the time when it expires.
 func (p *Pages) SignIn(ctx context.Context, v *layout.Visit, by Shown) (ends time.Time, err error) {
 	var begun *account.BegunSession
 	if by.Email == "" {
@@ -86,15 +86,15 @@ func (p *Pages) SignIn(ctx context.Context, v *layout.Visit, by Shown) (ends tim
 	return begun.Expires, nil
 }
 
-// formError returns the message to show with the form again; "" if the error needs a page of its
-// own. It sets the status of the answer.
+// formError returns the message of an error that is shown above the form, and sets the status of the
+// answer and the time to retry. It returns "" for an error that needs a page of its own.
 func (p *Pages) formError(v *layout.Visit, err error) string {
 	var e *call.Error
 	if !errors.As(err, &e) {
 		return ""
 	}
 
-	// Only errors that the reader can fix or wait for appear with the form.
+	// Show only errors that the reader can fix, or that end after a while.
 	switch {
 	case errors.Is(err, call.ErrUnauthenticated):
 		v.Status = 401
@@ -130,9 +130,9 @@ func (p *Pages) SignOut(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
-	// Remove the cookie even if the session had ended.
+	// Remove the cookie, even if its session had ended before.
 	setCookie(v, "", 0)
-	// Data that scripts stored in the browser belongs to this person.
+	// Let the browser delete what scripts have stored there: it is this person's.
 	v.Set("Clear-Site-Data", `"storage"`)
 	return nil
 }
@@ -143,8 +143,8 @@ type joinPage struct {
 	Providers          []signin.Provider
 }
 
-// join shows the form for a new password to a visitor with a link. It does not use up the link,
-// because mail programs open links too.
+// join shows the form for a new password to a visitor with a link. The link stays valid, because mail
+// programs open links too.
 func (p *Pages) join(ctx context.Context, v *layout.Visit) error {
 	return p.showJoin(ctx, v, v.Query.Get("link"), "")
 }
@@ -172,8 +172,8 @@ func (p *Pages) finishJoin(ctx context.Context, v *layout.Visit) error {
 	if err == nil {
 		return p.startSession(v, begun, "/")
 	}
-	if said := p.formError(v, err); said != "" {
-		return p.showJoin(ctx, v, link, said)
+	if message := p.formError(v, err); message != "" {
+		return p.showJoin(ctx, v, link, message)
 	}
 	return err
 }

@@ -14,7 +14,7 @@ var membersTemplate = layout.Parse(templates, "templates/members.html")
 
 type membersPage struct {
 	Wrong, Done string
-	Link, Mail  string // of a person just invited, and what came of sending it
+	Link, Mail  string // link for a person who was just invited, and whether it was sent by e-mail
 	Until       layout.When
 	Rows        []memberRow
 }
@@ -51,10 +51,10 @@ func (p *Pages) showMembers(ctx context.Context, v *layout.Visit, by account.Own
 	return v.Show(layout.Head{Title: "People", Page: "settings", Side: "people"}, membersTemplate, data)
 }
 
-// change is the action of a button on the page.
+// change makes the change of a button on the page, and returns a sentence about it.
 type change func(p *Pages, ctx context.Context, by account.Owner, user string) (done string, err error)
 
-// setAccount makes a change of state or role.
+// setAccount makes a change that sets the state or role of an account. Zero values stay unchanged.
 func setAccount(state catalog.AccountState, role catalog.Role, done string) change {
 	return func(p *Pages, ctx context.Context, by account.Owner, user string) (string, error) {
 		u, err := p.Accounts.ChangeUser(ctx, by, account.ChangeUserRequest{User: user, State: state, Role: role})
@@ -65,7 +65,7 @@ func setAccount(state catalog.AccountState, role catalog.Role, done string) chan
 	}
 }
 
-// changes are the actions by the buttons' names.
+// changes has the changes by the names of their buttons.
 var changes = map[string]change{
 	"approve":    setAccount(catalog.AccountActive, catalog.RoleNone, "may sign in."),
 	"suspend":    setAccount(catalog.AccountSuspended, catalog.RoleNone, "is suspended and signed out everywhere."),
@@ -85,22 +85,21 @@ var changes = map[string]change{
 	},
 }
 
-// changeMember runs the action of a submitted form.
+// changeMember makes the change of a submitted form, and shows the list with its result.
 func (p *Pages) changeMember(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsOwner(v.Viewer)
 	if err != nil {
 		return err
 	}
 
-	// Show a refusal above the current list, which another owner may have changed.
+	// Show a refusal above the list as it is now: another owner may have changed it.
 	data, err := p.changeMemberData(ctx, v, by)
 	if err != nil {
-		// Only errors that the reader can fix appear with the list.
-		said := p.formError(v, err)
-		if said == "" {
+		message := p.formError(v, err)
+		if message == "" {
 			return err
 		}
-		data = membersPage{Wrong: said}
+		data = membersPage{Wrong: message}
 	}
 	return p.showMembers(ctx, v, by, data)
 }
@@ -109,7 +108,7 @@ func (p *Pages) changeMemberData(ctx context.Context, v *layout.Visit, by accoun
 	user, do := v.Form.Get("user"), v.Form.Get("do")
 	switch {
 	case do == "invite":
-		// Only the exact word makes an owner.
+		// Any other role than "owner" makes a member.
 		role := catalog.RoleMember
 		if v.Form.Get("role") == "owner" {
 			role = catalog.RoleOwner
@@ -117,9 +116,9 @@ func (p *Pages) changeMemberData(ctx context.Context, v *layout.Visit, by accoun
 		if _, err = p.Accounts.CreateUser(ctx, by, account.CreateUserRequest{Email: user, Role: role}); err != nil {
 			return data, err
 		}
-		return p.link(ctx, by, user)
+		return p.newLink(ctx, by, user)
 	case do == "link":
-		return p.link(ctx, by, user)
+		return p.newLink(ctx, by, user)
 	case changes[do] != nil:
 		data.Done, err = changes[do](p, ctx, by, user)
 		return data, err
@@ -127,8 +126,8 @@ func (p *Pages) changeMemberData(ctx context.Context, v *layout.Visit, by accoun
 	return data, call.Fail(call.ErrInvalid, "this page cannot do that")
 }
 
-// link makes a join link, which is shown only once.
-func (p *Pages) link(ctx context.Context, by account.Owner, user string) (data membersPage, err error) {
+// newLink makes a link by which an account's person joins. Only the returned page shows it.
+func (p *Pages) newLink(ctx context.Context, by account.Owner, user string) (data membersPage, err error) {
 	l, err := p.Passwords.NewLink(ctx, by, account.NewLinkRequest{User: user, Join: true})
 	if err != nil {
 		return data, err

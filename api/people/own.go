@@ -61,14 +61,14 @@ func (p *Pages) showOwn(ctx context.Context, v *layout.Visit, wrong, done string
 	return v.Show(layout.Head{Title: "Your account", Page: "settings", Side: "account"}, ownTemplate, data)
 }
 
-// changeOwn runs the action of a submitted form.
+// changeOwn makes the change of a submitted form to the viewer's account, and shows its result.
 func (p *Pages) changeOwn(ctx context.Context, v *layout.Visit) error {
 	by, err := person(v)
 	if err != nil {
 		return err
 	}
 
-	// Linking continues on the provider's page.
+	// An account at a provider is linked on the provider's page.
 	if v.Form.Has("link") {
 		return p.goToProvider(ctx, v, signin.Start{Provider: v.Form.Get("link"), By: &by})
 	}
@@ -87,7 +87,7 @@ func (p *Pages) changeOwn(ctx context.Context, v *layout.Visit) error {
 		_, err = p.Sessions.EndSessions(ctx, by, "me", v.Form.Get("end"))
 		done = "Signed out there."
 
-	// Any other form is a new password.
+	// The remaining form is that for a new password.
 	case v.Form.Get("password") != v.Form.Get("again"):
 		v.Status = 400
 		return p.showOwn(ctx, v, "The two passwords differ.", "")
@@ -99,8 +99,8 @@ func (p *Pages) changeOwn(ctx context.Context, v *layout.Visit) error {
 	if err == nil {
 		return p.showOwn(ctx, v, "", done)
 	}
-	if said := p.formError(v, err); said != "" {
-		return p.showOwn(ctx, v, said, "")
+	if message := p.formError(v, err); message != "" {
+		return p.showOwn(ctx, v, message, "")
 	}
 	return err
 }

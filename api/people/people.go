@@ -77,7 +77,7 @@ type Deps struct {
 	Passwords Passwords
 	Providers Providers
 	Accounts  Accounts
-	Base      func() string // prefix of links used outside of this site, as in messages
+	Base      func() string // prefix of links that people use outside of this site
 	Now       func() time.Time
 }
 
@@ -102,8 +102,7 @@ const (
 
 // Routes returns the table of pages.
 func (p *Pages) Routes() []Route {
-	// Reading local data is quick. Changes, and lists that must be complete, may wait for a
-	// leader.
+	// Pages that change something, or list what must be complete, may wait for a leader: these are slow.
 	return []Route{
 		{"/login", "GET", quick, true, p.login},
 		{"/login", "POST", slow, true, p.signIn},
@@ -119,8 +118,8 @@ func (p *Pages) Routes() []Route {
 	}
 }
 
-// CookieName returns the name of the session cookie. Browsers accept the prefix __Host- only from
-// this very host.
+// CookieName returns the name of the session cookie. With TLS it has the prefix __Host-, which browsers
+// accept only if this host itself sets the cookie.
 func CookieName(secure bool) string {
 	if secure {
 		return "__Host-shoal"
@@ -131,13 +130,14 @@ func CookieName(secure bool) string {
 // sessionToken returns the session token in the browser's cookie; "" without one.
 func sessionToken(v *layout.Visit) string { return v.Cookie(CookieName(v.Secure)) }
 
-// setCookie sets the session cookie, which scripts cannot read; life 0 removes it.
+// setCookie sets the session cookie for the time life; 0 removes it.
 func setCookie(v *layout.Visit, token string, life time.Duration) {
-	setFlowCookie(v, CookieName(v.Secure), token, life)
+	setNamedCookie(v, CookieName(v.Secure), token, life)
 }
 
-func setFlowCookie(v *layout.Visit, name, value string, life time.Duration) {
-	// Without TLS, browsers would not send back a Secure cookie.
+// setNamedCookie sets a cookie that scripts cannot read, for the time life; 0 removes it.
+func setNamedCookie(v *layout.Visit, name, value string, life time.Duration) {
+	// Browsers do not send a Secure cookie without TLS.
 	secure := ""
 	if v.Secure {
 		secure = "; Secure"
@@ -145,7 +145,7 @@ func setFlowCookie(v *layout.Visit, name, value string, life time.Duration) {
 	v.Set("Set-Cookie", name+"="+value+"; Path=/; HttpOnly; SameSite=Lax; Max-Age="+strconv.Itoa(int(life.Seconds()))+secure)
 }
 
-// startSession sets the cookie of a new session, and redirects.
+// startSession sets the cookie of a new session, and redirects to next.
 func (p *Pages) startSession(v *layout.Visit, begun *account.BegunSession, next string) error {
 	setCookie(v, begun.Token, begun.Expires.Sub(p.Now()))
 	return v.Redirect(303, localAddress(next))
@@ -156,10 +156,9 @@ func signInOf(v *layout.Visit) account.SignIn {
 	return account.SignIn{Address: v.Address, Agent: v.Sent("User-Agent"), Instead: sessionToken(v)}
 }
 
-// localAddress returns next if it is an address of this site, otherwise /.
+// localAddress returns next if browsers surely take it for an address of this site, otherwise /.
 func localAddress(next string) string {
 	if len(next) < 2 || next[0] != '/' || next[1] == '/' || next[1] == '\\' || strings.ContainsAny(next, "\r\n\t") {
-		// A browser could take it for another site's address.
 		return "/"
 	}
 	return next

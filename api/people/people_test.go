@@ -231,7 +231,7 @@ func answered(v *layout.Visit) string {
 }
 
 // Each row: who sends the request, the answer, and the recorded calls.
-func TestPeoplePages_makeTheExpectedCallsForEachForm(t *testing.T) {
+func TestPeoplePages_callOneMethodForEachForm(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		who     catalog.Viewer
@@ -360,11 +360,11 @@ func TestSignInCookies_areSameSiteAndLimitedInNumber(t *testing.T) {
 	}
 
 	many := map[string]string{}
-	for i := range mostFlows {
+	for i := range maxFlows {
 		many[fmt.Sprint("shoal-login-", i)] = "x"
 	}
 	got := (&house{}).visit(t, guest, "POST /login with=corp", many, false)
-	if n := strings.Count(got, "=; ") + strings.Count(got, "= 0"); n != mostFlows || !strings.Contains(got, "shoal-login-tab=sealed") {
+	if n := strings.Count(got, "=; ") + strings.Count(got, "= 0"); n != maxFlows || !strings.Contains(got, "shoal-login-tab=sealed") {
 		t.Errorf("%d cookies are taken back: %s", n, got)
 	}
 	delete(many, "shoal-login-0")

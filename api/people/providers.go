@@ -11,12 +11,12 @@ import (
 
 var leaveTemplate = layout.Parse(templates, "templates/leave.html")
 
-// flowCookie begins the names of cookies for sign-ins in progress. Each tab has its own.
+// flowCookie is in the names of the cookies for unfinished sign-ins by a provider. Each browser tab has
+// a cookie of its own.
 const flowCookie = "-login-"
 
-// mostFlows limits the sign-ins in progress of one browser, since each adds a kilobyte to every
-// request.
-const mostFlows = 4
+// maxFlows limits the unfinished sign-ins of a browser, because each adds a kilobyte to every request.
+const maxFlows = 4
 
 // signInBy returns the providers by which people sign in.
 func (p *Pages) signInBy() (all []signin.Provider) {
@@ -28,29 +28,27 @@ func (p *Pages) signInBy() (all []signin.Provider) {
 	return all
 }
 
-// goToProvider sends the browser to a provider, by a page with a Refresh header, because a form may only
-// lead to this site.
+// goToProvider sends the browser to a provider, or begins a session at once if a proxy in front has
+// identified the person. It uses a page with a Refresh header, because a form may only lead to this
+// site.
 func (p *Pages) goToProvider(ctx context.Context, v *layout.Visit, req signin.Start) error {
-	// A proxy in front sends the assertion with every request.
 	req.Assertion, req.SignIn = v.Sent(signin.AssertionHeader), signInOf(v)
 	begun, err := p.Providers.Begin(ctx, req)
 	if err != nil {
 		return p.signInFailed(ctx, v, req.By, err)
 	}
 
-	// The proxy in front has identified the person: no provider is needed.
 	if begun.Session != nil {
 		return p.startSession(v, begun.Session, req.Next)
 	}
 
-	// Before setting the new cookie, which must stay.
-	dropFlows(v)
-	setFlowCookie(v, CookieName(v.Secure)+flowCookie+begun.Cookie, begun.Value, signin.FlowLife)
+	dropFlows(v) // before the new cookie is set, which must stay
+	setNamedCookie(v, CookieName(v.Secure)+flowCookie+begun.Cookie, begun.Value, signin.FlowLife)
 	v.Set("Refresh", "0; url="+begun.Address)
 	return v.Show(layout.Head{Title: "Sign in", Page: "login"}, leaveTemplate, begun)
 }
 
-// dropFlows removes the cookies of unfinished sign-ins if there are many.
+// dropFlows removes the cookies of unfinished sign-ins if the browser has maxFlows or more.
 func dropFlows(v *layout.Visit) {
 	var names []string
 	for cookie := range strings.SplitSeq(v.Sent("Cookie"), ";") {
@@ -59,24 +57,24 @@ func dropFlows(v *layout.Visit) {
 			names = append(names, name)
 		}
 	}
-	if len(names) < mostFlows {
+	if len(names) < maxFlows {
 		return
 	}
 
-	// The browser does not say which one is the oldest, so remove all.
+	// Remove all, because the browser does not say which is the oldest.
 	for _, name := range names {
-		setFlowCookie(v, name, "", 0)
+		setNamedCookie(v, name, "", 0)
 	}
 }
 
-// callback handles the browser's return from a provider.
+// callback finishes a sign-in, or the linking of an account, when the browser returns from a provider.
 func (p *Pages) callback(ctx context.Context, v *layout.Visit) error {
 	back := signin.Back{
 		Provider: v.Path[strings.LastIndexByte(v.Path, '/')+1:], Query: v.Query, SignIn: signInOf(v),
 		Carried: func(end string) string { return v.Cookie(CookieName(v.Secure) + flowCookie + end) },
 	}
 
-	// The route is open, so check here whether a signed-in person wants to link an account.
+	// The route is open, so find out here whether a signed-in person wants to link an account.
 	if who, err := p.Sessions.SessionViewer(ctx, sessionToken(v)); err == nil && sessionToken(v) != "" {
 		v.Viewer = who
 		if by, err := person(v); err == nil {
@@ -84,9 +82,9 @@ func (p *Pages) callback(ctx context.Context, v *layout.Visit) error {
 		}
 	}
 
-	// The cookie is used up, whatever the result.
+	// Remove the cookie of this sign-in, whatever its result.
 	if end := back.CookieOf(); end != "" {
-		setFlowCookie(v, CookieName(v.Secure)+flowCookie+end, "", 0)
+		setNamedCookie(v, CookieName(v.Secure)+flowCookie+end, "", 0)
 	}
 	done, err := p.Providers.Finish(ctx, back)
 	switch {
@@ -101,13 +99,12 @@ func (p *Pages) callback(ctx context.Context, v *layout.Visit) error {
 // signInFailed shows why a provider's sign-in failed: on the account page if the person is signed in,
 // else on the sign-in page.
 func (p *Pages) signInFailed(ctx context.Context, v *layout.Visit, by *account.Person, err error) error {
-	// Call it first, because it sets the status.
-	said := p.formError(v, err)
+	message := p.formError(v, err)
 	switch {
-	case said == "":
+	case message == "":
 		return err
 	case by != nil:
-		return p.showOwn(ctx, v, said, "")
+		return p.showOwn(ctx, v, message, "")
 	}
-	return p.showLogin(v, "", "", said)
+	return p.showLogin(v, "", "", message)
 }

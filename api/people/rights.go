@@ -39,7 +39,7 @@ func (p *Pages) rights(ctx context.Context, v *layout.Visit) error {
 	}
 
 	data := rightsPage{User: strings.TrimSpace(v.Query.Get("user")), Repo: strings.TrimSpace(v.Query.Get("repo"))}
-	// Show the empty form first.
+	// Without both names show the form only.
 	if data.User == "" || data.Repo == "" {
 		return p.showRights(v, data)
 	}
@@ -70,7 +70,7 @@ func (p *Pages) rightsAnswer(r *account.WhyResponse) *rightsAnswer {
 		Command: "shoal user access " + r.User.Email + " " + r.Repo,
 	}
 
-	// One reason that denies access outweighs all that grant it, so test it first.
+	// A reason may both deny and grant access: then it denies it.
 	for _, x := range r.Reasons {
 		line := rightsReason{Class: "dim", Word: "no right", Text: x.Text, At: p.when(x.At)}
 		switch {

@@ -21,12 +21,12 @@ type action struct {
 	button  string
 	side    string   // page in the navigation
 	about   []string // consequences, one sentence each
-	command []string // the same as a `shoal` command; SUBJECT stands for the thing changed
+	command []string // the `shoal` command that does the same; SUBJECT stands for the name of the thing
 	said    string   // message after the change
 	typed   bool     // the owner must type the subject to confirm
-	loss    bool     // it may lose data, which needs a confirmation
+	loss    bool     // it may lose data: the owner must accept that
 
-	// more returns facts about the subject to show before the change; nil: none.
+	// more returns facts about the subject to show before the change; nil shows none.
 	more func(ctx context.Context, p *Pages, by account.Owner, subject string) (facts []string, err error)
 	do   func(ctx context.Context, p *Pages, by account.Owner, subject string, accept bool) error
 }
@@ -39,7 +39,7 @@ var actions = []action{
 		command: []string{"shoal", "repo", "reindex", "SUBJECT"},
 		said:    "The repository is queued.",
 		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			// Find it by name, which checks that the owner may see it.
+			// Repo checks that the owner may see the repository.
 			repo, err := p.Browse.Repo(ctx, by.Viewer(), subject)
 			if err != nil {
 				return err
@@ -115,7 +115,7 @@ func bySubject[T any](change func(operate.Operator, context.Context, account.Own
 	}
 }
 
-// findAction returns a row of actions.
+// findAction returns the row of actions with a name.
 func findAction(name string) (*action, error) {
 	for i := range actions {
 		if actions[i].name == name {
@@ -125,7 +125,7 @@ func findAction(name string) (*action, error) {
 	return nil, call.Fail(call.ErrNotFound, "There is no such change.")
 }
 
-// messageOf returns the message after a change.
+// messageOf returns the message after the change with a name; "" for an unknown name.
 func messageOf(name string) string {
 	a, err := findAction(name)
 	if err != nil {
@@ -139,7 +139,7 @@ func askURL(name, subject string) string {
 	return "/settings/do/" + name + "?" + url.Values{"subject": {subject}}.Encode()
 }
 
-// dialog is the data of that page.
+// dialog is the data of the page that asks for confirmation.
 type dialog struct {
 	*action
 	Subject, Shown string
@@ -156,7 +156,7 @@ func (a *action) Typed() bool     { return a.typed }
 func (a *action) Name() string    { return a.name }
 func (a *action) Back() string    { return "/settings/" + a.side }
 
-// askConfirmation shows what a change would do, without changing anything.
+// askConfirmation shows the consequences of a change, and asks the owner to confirm it.
 func (p *Pages) askConfirmation(ctx context.Context, v *layout.Visit) error {
 	a, err := findAction(strings.TrimPrefix(v.Path, "/settings/do/"))
 	if err != nil {
@@ -170,7 +170,7 @@ func (p *Pages) askConfirmation(ctx context.Context, v *layout.Visit) error {
 }
 
 func (p *Pages) dialog(ctx context.Context, v *layout.Visit, by account.Owner, d *dialog) error {
-	// Read the facts each time, also after a refusal, since they may have changed.
+	// Read the facts again after a refusal too, because they may have changed.
 	if d.more != nil {
 		facts, err := d.more(ctx, p, by, d.Subject)
 		if err != nil {
@@ -178,13 +178,13 @@ func (p *Pages) dialog(ctx context.Context, v *layout.Visit, by account.Owner, d
 		}
 		d.Facts = facts
 	}
-	d.Shown = shell(d.command, d.Subject)
+	d.Shown = shellCommand(d.command, d.Subject)
 	return p.show(v, d.side, d.title, actionTemplate, d)
 }
 
 // makeChange makes a change, and redirects to the page that shows its effect.
 func (p *Pages) makeChange(ctx context.Context, v *layout.Visit) error {
-	// Another site's form would be sent with the owner's session.
+	// Refuse another site's form: the browser sends it with the owner's session.
 	if err := v.SameSite(); err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (p *Pages) makeChange(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
-	// A loss is final, so the owner must type the name.
+	// For a change that cannot be undone, the owner must type the name.
 	d := &dialog{action: a, Subject: v.Form.Get("subject")}
 	if a.typed && v.Form.Get("typed") != d.Subject {
 		d.Wrong = "Type the name exactly as it stands above."
@@ -205,44 +205,42 @@ func (p *Pages) makeChange(ctx context.Context, v *layout.Visit) error {
 		return p.dialog(ctx, v, by, d)
 	}
 
-	// a.do checks permissions itself, since programs call it without this page.
-	if err := a.do(ctx, p, by, d.Subject, v.Form.Get("accept") == "1"); err != nil {
+	acceptLoss := v.Form.Get("accept") == "1"
+	if err := a.do(ctx, p, by, d.Subject, acceptLoss); err != nil {
 		return p.showRefusal(ctx, v, by, d, err)
 	}
 	// Redirect, so that reloading the page does not repeat the change.
 	return v.Redirect(303, a.Back()+"?did="+a.name)
 }
 
-// showRefusal shows the page again with the reason of a refusal, if the owner can do something about
-// it.
+// showRefusal shows the page again with the reason of a refusal. It returns err if asking again would
+// not help.
 func (p *Pages) showRefusal(ctx context.Context, v *layout.Visit, by account.Owner, d *dialog, err error) error {
-	var told *call.Error
-	// Asking again would not help here.
-	if !errors.As(err, &told) || told.Kind == call.ErrNotFound || told.Kind == call.ErrForbidden {
+	var refusal *call.Error
+	if !errors.As(err, &refusal) || refusal.Kind == call.ErrNotFound || refusal.Kind == call.ErrForbidden {
 		return err
 	}
-	v.Status, d.Wrong = 409, told.Error()
-	// Show the checkbox only after this refusal, so that nobody ticks it by habit.
-	d.Accept = d.loss && told.Kind == call.ErrHeld
+	v.Status, d.Wrong = 409, refusal.Error()
+	// Show the checkbox only after a refusal for a loss, so that nobody ticks it by habit.
+	d.Accept = d.loss && refusal.Kind == call.ErrHeld
 	return p.dialog(ctx, v, by, d)
 }
 
-// shell formats a command for a shell.
-func shell(words []string, subject string) string {
+// shellCommand returns a command for a shell, with subject in place of SUBJECT.
+func shellCommand(words []string, subject string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
-		out[i] = quoted(strings.ReplaceAll(w, "SUBJECT", subject))
+		out[i] = quoteWord(strings.ReplaceAll(w, "SUBJECT", subject))
 	}
 	return strings.Join(out, " ")
 }
 
-// quoted quotes a word for a shell if necessary.
-func quoted(w string) string {
-	// List the harmless characters, not the harmful ones.
-	special := func(r rune) bool {
+// quoteWord quotes a word for a shell, unless all its characters are harmless.
+func quoteWord(w string) string {
+	isSpecial := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
 	}
-	if w != "" && !strings.ContainsFunc(w, special) {
+	if w != "" && !strings.ContainsFunc(w, isSpecial) {
 		return w
 	}
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
@@ -261,7 +259,7 @@ func jobFacts(ctx context.Context, p *Pages, by account.Owner, subject string) (
 	return facts, nil
 }
 
-// missingRepos says how many repositories a listing lacks.
+// missingRepos says how many repositories the last listing of a connection misses.
 func missingRepos(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
 	all, err := p.Operate.Connections(ctx, by)
 	if err != nil {
@@ -278,7 +276,7 @@ func missingRepos(ctx context.Context, p *Pages, by account.Owner, subject strin
 // roleNames describes the roles of nodes.
 var roleNames = map[string]string{"leader": "the leader", "voter": "a voter", "nonvoter": "not a voter"}
 
-// nodeContents says what a node holds, and which nodes could take it.
+// nodeContents says what a node holds, and which other nodes could take its data.
 func nodeContents(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
 	s, err := p.State.Status(ctx, by.Viewer())
 	if err != nil {
@@ -295,7 +293,7 @@ func nodeContents(ctx context.Context, p *Pages, by account.Owner, subject strin
 			found = true
 			facts = append(facts, "It holds "+layout.Counted(m.Groups, "unit", "units")+" of placement, "+layout.Size(m.Bytes)+" of index files; it is "+roleNames[m.Role]+".")
 
-			// Left is only counted for a draining node.
+			// Left is 0 unless the node is being drained.
 			if m.Draining {
 				facts = append(facts, layout.Counted(m.Left, "repository has", "repositories have")+" too few copies elsewhere.")
 			}

@@ -9,7 +9,8 @@ import (
 
 var agentsTemplate = parse("agents.html")
 
-// snippet is the configuration of one client. BASE is the placeholder for the URL of the service.
+// snippet is the configuration of one client, with an API key and without. BASE is the placeholder for
+// the URL of the service.
 type snippet struct{ Client, Where, WithKey, Without string }
 
 // snippets are the known clients. README shows those with a key.
@@ -53,13 +54,13 @@ var snippets = []snippet{
 
 // agents shows the page of the tool server.
 func (p *Pages) agents(_ context.Context, v *layout.Visit) error {
-	here := func(text string) string { return strings.ReplaceAll(text, "BASE", p.Base()) }
+	withURL := func(text string) string { return strings.ReplaceAll(text, "BASE", p.Base()) }
 	data := struct {
 		URL      string
 		Snippets []snippet
-	}{URL: here("BASE/api/mcp")}
+	}{URL: withURL("BASE/api/mcp")}
 	for _, s := range snippets {
-		s.WithKey, s.Without = here(s.WithKey), here(s.Without)
+		s.WithKey, s.Without = withURL(s.WithKey), withURL(s.Without)
 		data.Snippets = append(data.Snippets, s)
 	}
 	return p.show(v, "agents", "Agents", agentsTemplate, data)

@@ -59,7 +59,7 @@ func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 		Kinds: []chronicle.Kind{chronicle.Everything, chronicle.Changes, chronicle.Accesses},
 	}
 
-	// The total may be a minimum.
+	// The count may have stopped early.
 	if r.AtLeast {
 		data.Total = "At least " + data.Total
 	}
@@ -78,8 +78,8 @@ var (
 	systems  = []string{"Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux"}
 )
 
-// browserOf shortens a User-Agent for people: "Chrome 156, Linux". Of other programs it returns
-// the first word.
+// browserOf shortens a User-Agent for people: "Chrome 156, Linux". For a program that is no browser it
+// returns the first word.
 func browserOf(agent string) string {
 	for _, b := range browsers {
 		_, version, ok := strings.Cut(agent, b[0])
@@ -97,24 +97,23 @@ func browserOf(agent string) string {
 	return name
 }
 
-// detailOf returns further details of an entry.
+// detailOf returns the details of an entry that have no column: an error's status, how often it
+// happened, the message and the query.
 func detailOf(l *chronicle.Line) string {
-	var said []string
-	// Only errors are worth mentioning.
+	var details []string
 	if l.Status >= 400 {
-		said = append(said, fmt.Sprint("answered ", l.Status))
+		details = append(details, fmt.Sprint("answered ", l.Status))
 	}
 
-	// One line may count many accesses.
-	if l.Count > 0 {
-		said = append(said, layout.Counted(l.Count, "time", "times"))
+	if l.Count > 0 { // one line may stand for many accesses
+		details = append(details, layout.Counted(l.Count, "time", "times"))
 	}
 
 	for _, name := range []string{"message", "query"} {
 		if text := l.Metadata[name]; text != "" {
-			said = append(said, text)
+			details = append(details, text)
 		}
 	}
 
-	return strings.Join(said, ", ")
+	return strings.Join(details, ", ")
 }

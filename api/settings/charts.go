@@ -28,42 +28,42 @@ const (
 	chartGap                = 2.0
 )
 
-// part is a share of a bar.
+// part is a share of a bar, or a column.
 type part struct {
-	n     float64
+	size  float64
 	class string
 }
 
-// barChart draws shares of whole side by side; the rest is background.
+// barChart draws the parts of a whole side by side. What they leave of the whole is background.
 func barChart(whole float64, parts ...part) []rect {
 	out := []rect{{0, chartHeight - barHeight, chartWidth, barHeight, ""}}
 	at := 0.0
 	for _, p := range parts {
-		if p.n <= 0 || whole <= 0 {
+		if p.size <= 0 || whole <= 0 {
 			continue
 		}
-		w := min(chartWidth*p.n/whole, chartWidth-at)
+		w := min(chartWidth*p.size/whole, chartWidth-at)
 		out = append(out, rect{at, chartHeight - barHeight, w, barHeight, p.class})
 		at += w
 	}
 	return out
 }
 
-// columnChart draws numbers as columns, the largest at full height.
+// columnChart draws each part as a column, the largest at full height.
 func columnChart(parts []part) []rect {
-	most := 0.0
+	largest := 0.0
 	for _, p := range parts {
-		most = max(most, p.n)
+		largest = max(largest, p.size)
 	}
-	if most == 0 {
+	if largest == 0 {
 		return barChart(0)
 	}
 
-	// A single column must not fill the drawing.
+	// Leave room for eight columns, so that a single one does not fill the drawing.
 	room := chartWidth / float64(max(len(parts), 8))
 	out := make([]rect, len(parts))
 	for i, p := range parts {
-		h := max(2, chartHeight*p.n/most)
+		h := max(2, chartHeight*p.size/largest)
 		out[i] = rect{float64(i) * room, chartHeight - h, max(1, room-chartGap), h, p.class}
 	}
 	return out
@@ -84,9 +84,9 @@ func charts(s *node.StatusResponse, owner bool) []chart {
 		bytes += m.Bytes
 	}
 
-	// Sort by meaning: the order of ids says nothing to a reader.
+	// Sort healthy nodes first, and large ones: the order of ids says nothing to a reader.
 	slices.SortFunc(health, func(a, b part) int { return cmp.Compare(b.class, a.class) })
-	slices.SortFunc(holds, func(a, b part) int { return cmp.Compare(b.n, a.n) })
+	slices.SortFunc(holds, func(a, b part) int { return cmp.Compare(b.size, a.size) })
 
 	repos := s.Repos
 	out := []chart{

@@ -29,7 +29,7 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
-	// The dangerous settings come first, because a valid file may still do something unexpected.
+	// The settings that weaken security come first: a valid file may do more than its owner wants.
 	type list struct {
 		About string
 		Mark  mark
@@ -45,7 +45,7 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 	data := struct {
 		*configure.ConfigurationResponse
 		Since layout.When
-		Has   string // number of connections and contexts
+		Has   string // how many connections and contexts the configuration has
 		Lists []list
 		Rows  []file
 	}{ConfigurationResponse: r, Since: p.when(r.At), Has: layout.Counted(r.Connections, "connection", "connections") + ", " + layout.Counted(r.Contexts, "search context", "search contexts"), Lists: []list{
@@ -54,7 +54,7 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 		{"", good("works"), r.Effects.Works},
 	}}
 
-	// Check the worst problem first.
+	// A file's mark shows its worst problem.
 	for i := range r.Files {
 		f := file{NodeFile: &r.Files[i], Mark: good("in force"), Loaded: p.when(r.Files[i].LoadedAt), Told: p.when(r.Files[i].RefusedAt)}
 
@@ -74,7 +74,7 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 
 // contexts shows the list of search contexts.
 func (p *Pages) contexts(ctx context.Context, v *layout.Visit) error {
-	// Count the repositories that the viewer may search.
+	// Contexts counts only the repositories that the viewer may search.
 	all, err := p.Config.Contexts(ctx, v.Viewer)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (p *Pages) contexts(ctx context.Context, v *layout.Visit) error {
 
 	rows := make([]row, len(all))
 	for i, c := range all {
-		// The space lets the user continue the query.
+		// After the filter comes a space, so that the user can continue the query.
 		filter := "context:" + query.Quote(c.Name)
 		rows[i] = row{c, filter, "/search?" + url.Values{"query": {filter + " "}}.Encode(), layout.Counted(c.Repos, "repository", "repositories")}
 	}

@@ -17,7 +17,7 @@ const connectionsAt = "/settings/connections"
 
 var connectionsTemplate = parse("connections.html")
 
-// connectionMarks are the marks of the states.
+// connectionMarks has the mark of each state of a connection.
 var connectionMarks = map[string]mark{
 	"synced": good("synced"), "syncing": busy("syncing"), "pending": busy("waiting"), "failed": bad("failed"),
 }
@@ -28,13 +28,13 @@ type connectionRow struct {
 	Mark                        mark
 	Synced, Ended, Next, HeldAt layout.When
 	Reset, Expires              layout.When
-	Left                        string // calls left of the host's limit
+	Left                        string // how many calls the host's rate limit still allows
 	Pushes                      []pushWay
 	URL                         string // page of the connection; "" on that page
 	SyncURL, AcceptURL          string
 }
 
-// pushWay is one way of learning about pushes.
+// pushWay is one way by which the cluster learns of pushes.
 type pushWay struct {
 	Way  string
 	Last layout.When // last push reported; none before the first
@@ -96,7 +96,7 @@ func (p *Pages) connection(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
-	data := connectionsPage{Rows: []connectionRow{p.connectionRow(&r.ConnectionStatus)}, All: connectionsAt, Command: shell([]string{"shoal", "connection", "show", "SUBJECT"}, name)}
+	data := connectionsPage{Rows: []connectionRow{p.connectionRow(&r.ConnectionStatus)}, All: connectionsAt, Command: shellCommand([]string{"shoal", "connection", "show", "SUBJECT"}, name)}
 	for _, s := range r.Syncs {
 		row := syncRow{Mark: bad("failed"), Began: p.when(s.BeganAt), Took: (time.Duration(s.TookMs) * time.Millisecond).String(), Error: s.Error}
 		if s.Repos != nil {
@@ -125,7 +125,7 @@ func (p *Pages) connectionRow(c *operate.ConnectionStatus) connectionRow {
 		row.Left, row.Reset = fmt.Sprintf("%s of %s calls left", layout.Grouping(l.Remaining), layout.Grouping(l.Calls)), p.when(l.ResetAt)
 	}
 
-	// Only a listing with held repositories can be accepted.
+	// A listing can be accepted only if it missed repositories that are kept.
 	if c.Held > 0 {
 		row.AcceptURL = askURL("accept", c.Name)
 	}
@@ -138,7 +138,7 @@ func (p *Pages) pushWays(f *operate.FollowingStatus) (ways []pushWay) {
 		ways = append(ways, pushWay{"by a webhook", p.when(f.HookAt)})
 	}
 
-	// The host is asked even with webhooks, since deliveries get lost.
+	// The cluster asks the host even if it has webhooks, because deliveries get lost.
 	if f.Signal != "" && f.Problem == "" {
 		ways = append(ways, pushWay{fmt.Sprintf("by asking the host for %s every %s", f.Signal, layout.Span(time.Duration(f.Seconds*float64(time.Second)))), p.when(f.LastAt)})
 	}

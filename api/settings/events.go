@@ -10,7 +10,7 @@ import (
 
 var eventsTemplate = parse("events.html")
 
-// eventMarks are the marks of events that are no good news.
+// eventMarks has the mark of each kind of event that an operator should notice.
 var eventMarks = map[string]mark{"unreachable": bad("unreachable"), "removed": warn("removed"), "draining": warn("draining")}
 
 // events shows the latest events of the cluster.
@@ -20,7 +20,7 @@ func (p *Pages) events(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
-	// More than people read; the API has the others.
+	// Show the last 200 events. The API has older ones.
 	r, err := p.Chronicle.Events(ctx, by, chronicle.EventsRequest{Limit: 200})
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (p *Pages) events(ctx context.Context, v *layout.Visit) error {
 		Rows  []row
 	}{Since: p.when(r.Since)}
 
-	// An unknown event, of a newer node, is no alarm.
+	// An event of another kind, perhaps of a newer version, gets a neutral mark.
 	for _, e := range r.Events {
 		m, ok := eventMarks[e.Kind]
 		if !ok {

@@ -16,7 +16,7 @@ var jobsTemplate = parse("jobs.html")
 // jobsPerPage is the number of jobs on a page.
 const jobsPerPage = 100
 
-// jobMarks are the marks of the states.
+// jobMarks has the mark of each state of a job.
 var jobMarks = map[string]mark{
 	"running": busy("running"), "waiting": busy("waiting"), "retrying": warn("tried again"), "failed": bad("failed"), "done": good("done"),
 }
@@ -77,7 +77,6 @@ func (p *Pages) jobs(ctx context.Context, v *layout.Visit) error {
 }
 
 func (p *Pages) jobRow(j *operate.JobInfo) jobRow {
-	// Any job can run again, except while it runs.
 	row := jobRow{
 		JobInfo:  j,
 		Mark:     jobMarks[j.State],
@@ -87,8 +86,8 @@ func (p *Pages) jobRow(j *operate.JobInfo) jobRow {
 		RetryURL: askURL("retry", j.ID),
 	}
 
-	// A waiting job may have a start time from a failed attempt, so show it only for running
-	// jobs.
+	// Show the start of running jobs only: that of a waiting job is of its failed attempt. A running
+	// job cannot be started again.
 	if j.State == "running" {
 		row.Began = p.when(j.Started)
 		row.RetryURL = ""

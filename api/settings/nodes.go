@@ -25,7 +25,7 @@ type nodeRow struct {
 	DrainURL, UndrainURL, ForgetIt string
 }
 
-// nodes shows the list of nodes, as far as the viewer may know them.
+// nodes shows the list of nodes, with what the viewer may know about them.
 func (p *Pages) nodes(ctx context.Context, v *layout.Visit) error {
 	s, err := p.State.Status(ctx, v.Viewer)
 	if err != nil {
@@ -37,7 +37,7 @@ func (p *Pages) nodes(ctx context.Context, v *layout.Visit) error {
 		Rows    []nodeRow
 	}{Verdict: verdictMark(s), Level: s.Level}
 
-	// Only owners see links to changes. The methods behind them check permission too.
+	// Only owners see links to changes. The methods behind the links check that too.
 	for i := range s.Members {
 		data.Rows = append(data.Rows, p.nodeRow(&s.Members[i], s.Node, v.Viewer.Role == catalog.RoleOwner))
 	}
@@ -79,7 +79,7 @@ func (p *Pages) nodeRow(m *node.MemberStatus, self string, owner bool) nodeRow {
 	return row
 }
 
-// placement shows where the data lies, and what lacks copies.
+// placement shows how much data each node holds, and how many units have too few copies.
 func (p *Pages) placement(ctx context.Context, v *layout.Visit) error {
 	if _, err := account.AsOwner(v.Viewer); err != nil {
 		return err
@@ -109,8 +109,7 @@ func (p *Pages) placement(ctx context.Context, v *layout.Visit) error {
 	for i := range s.Members {
 		m := &s.Members[i]
 
-		// An empty cluster has no percentages.
-		part := ""
+		part := "" // percentage; an empty cluster has none
 		if total > 0 {
 			part = fmt.Sprintf("%.0f", 100*float64(m.Bytes)/float64(total))
 		}

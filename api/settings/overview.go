@@ -11,7 +11,7 @@ import (
 
 var overviewTemplate = parse("overview.html")
 
-// overview shows what may fail first, then the state of the cluster.
+// overview shows first what may fail, then the state of the cluster.
 func (p *Pages) overview(ctx context.Context, v *layout.Visit) error {
 	s, err := p.State.Status(ctx, v.Viewer)
 	if err != nil {
@@ -78,23 +78,23 @@ func levelText(l node.LevelStatus) string {
 	return text
 }
 
-// markIf returns good, or the other mark if something is wrong.
-func markIf(wrong bool, other func(string) mark) mark {
-	if wrong {
-		return other("look at it")
+// markIf returns the mark of a problem if there is one, otherwise a good mark.
+func markIf(hasProblem bool, problemMark func(string) mark) mark {
+	if hasProblem {
+		return problemMark("look at it")
 	}
 	return good("fine")
 }
 
-// verdictMark returns the first line of the overview: what may fail now.
+// verdictMark returns the verdict about the cluster, which is the first line of the overview.
 func verdictMark(s *node.StatusResponse) mark {
-	show, ok := map[node.VerdictState]func(string) mark{
+	markOf, ok := map[node.VerdictState]func(string) mark{
 		node.VerdictGood: good, node.VerdictUpgrading: warn, node.VerdictWeak: warn, node.VerdictFailing: bad,
 	}[s.Verdict.State]
 	if !ok {
-		show = plainly
+		markOf = neutral
 	}
-	return show(s.Verdict.Sentence)
+	return markOf(s.Verdict.Sentence)
 }
 
 func nodes(n int) string { return layout.Counted(n, "node", "nodes") }

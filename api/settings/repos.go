@@ -27,7 +27,7 @@ var repoOrders = []struct {
 	{"stars", "by stars", "stars", true},
 }
 
-// repoMarks are the marks of the states.
+// repoMarks has the mark of each state of a repository.
 var repoMarks = map[string]mark{
 	browse.StateIndexed: good("indexed"), browse.StateIndexing: busy("indexing"), browse.StateWaiting: busy("waiting"),
 	browse.StateFailed: bad("failed"), browse.StateUnfetchable: warn("unfetchable"),
@@ -109,23 +109,22 @@ func (p *Pages) repoRow(r *browse.RepoInfo) repoRow {
 // turns are the links to the previous and the next page.
 type turns struct{ Newer, Older string }
 
+// turnsOf returns the links around page at of a list with total entries. It changes q.
 func turnsOf(path string, q url.Values, at, per, total int) turns {
-	to := func(n int) string {
+	pageURL := func(n int) string {
 		q.Set("page", fmt.Sprint(n))
-		// Show the message about a change only once.
-		q.Del("did")
+		q.Del("did") // shows the message about a change, which the reader has seen
 		return path + "?" + q.Encode()
 	}
 
 	var t turns
 	if at > 1 {
-		t.Newer = to(at - 1)
+		t.Newer = pageURL(at - 1)
 	}
 
-	// The first comparison limits at, which comes from the URL, so that the product cannot
-	// overflow.
+	// at comes from the URL. The first comparison limits it, so that at*per cannot overflow.
 	if at < total/per+1 && at*per < total {
-		t.Older = to(at + 1)
+		t.Older = pageURL(at + 1)
 	}
 	return t
 }

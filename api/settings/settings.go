@@ -16,13 +16,12 @@
 //	/settings/agents          the tool server, for each client
 //	/settings/do/{action}     one change: asked about, then done owners
 //
-// A page asks the same methods for the same viewer as the routes of the API do,
-// so whatever it shows, a program can fetch. Nothing is changed but by a row of
-// the table actions: GET says what would happen and which command does the
-// same, POST does it.
+// A page calls the same methods for the same viewer as the routes of the API do,
+// so a program can fetch whatever a page shows. Each change is a row of the table
+// actions: GET says what would happen and which command does the same, POST does it.
 //
-// One file holds one page, its template stands below templates. The frame, the
-// navigation beside the pages and the escape are package layout's.
+// One file holds one page, and templates has its template. Package layout has the
+// frame, the navigation beside the pages, and the escape.
 package settings
 
 import (
@@ -93,7 +92,7 @@ const (
 
 // Routes returns the table of pages.
 func (p *Pages) Routes() []Route {
-	// Changes may wait for a leader; reading is local.
+	// Changes may wait for a leader, so they are slow. Reading is local.
 	return []Route{
 		{"/settings", "GET", quick, p.overview},
 		{"/settings/repos", "GET", quick, p.repos},
@@ -112,7 +111,7 @@ func (p *Pages) Routes() []Route {
 	}
 }
 
-// page is the data of every page's template, with the page's own in Data.
+// page is the data of every page's template. Data has what only this page shows.
 type page struct {
 	Title string
 	Owner bool
@@ -120,7 +119,7 @@ type page struct {
 	Data  any
 }
 
-// show answers with a page of the settings. side is its place in the navigation.
+// show answers with a page of the settings. side is its entry in the navigation.
 func (p *Pages) show(v *layout.Visit, side, title string, t *template.Template, data any) error {
 	return v.Show(layout.Head{Title: title, Page: "settings", Side: side, Scripts: []string{"js/live.js"}}, t, page{
 		Title: title, Owner: v.Viewer.Role == catalog.RoleOwner, Said: messageOf(v.Query.Get("did")), Data: data,
@@ -139,7 +138,7 @@ func (p *Pages) when(t time.Time) layout.When { return layout.At(p.Now(), t) }
 type mark struct{ Class, Icon, Word string }
 
 var (
-	plainly = func(word string) mark { return mark{"", "•", word} }
+	neutral = func(word string) mark { return mark{"", "•", word} }
 
 	good = func(word string) mark { return mark{"good", "✓", word} }
 	busy = func(word string) mark { return mark{"dim", "…", word} }

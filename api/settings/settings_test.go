@@ -27,7 +27,7 @@ func TestShownCommand_canBePastedIntoAShell(t *testing.T) {
 		"github.com/acme/app": "shoal x github.com/acme/app", "two words": "shoal x 'two words'",
 		"a'; rm -rf /": `shoal x 'a'\''; rm -rf /'`, "$HOME": "shoal x '$HOME'", "": "shoal x ''",
 	} {
-		if got := shell([]string{"shoal", "x", "SUBJECT"}, subject); got != want {
+		if got := shellCommand([]string{"shoal", "x", "SUBJECT"}, subject); got != want {
 			t.Errorf("%q: %s, want %s", subject, got, want)
 		}
 	}

@@ -8,30 +8,29 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// mostLeaves limits the entries of the tree next to a file.
-const mostLeaves = 300
+// maxLeaves limits the entries of the tree beside a file.
+const maxLeaves = 300
 
-// leaf is a file or directory in the tree next to a file. A directory above the file has
-// children; others link to their page.
+// leaf is a file or directory in the tree beside a file. Only a directory above the file has its
+// entries in Below.
 type leaf struct {
 	Name, URL string
 	Dir, Here bool
 	Below     []leaf
 }
 
-// beside returns the tree next to a file: the directories above it with their entries. It returns
+// treeBeside returns the tree beside a file: the directories above it with their entries. It returns
 // nil if they cannot be read.
-func (p *sources) beside(ctx context.Context, v *layout.Visit, l place) []leaf {
-	// The file first, then the directories from its own up, because a large repository exceeds
-	// the limit.
-	above := []string{l.Path}
+func (p *sources) treeBeside(ctx context.Context, v *layout.Visit, l place) []leaf {
+	// Request the file, then its directory, and the root last: what exceeds the limit is left out.
+	requested := []string{l.Path}
 	for i := len(l.Path) - 1; i >= 0; i-- {
 		if l.Path[i] == '/' {
-			above = append(above, l.Path[:i])
+			requested = append(requested, l.Path[:i])
 		}
 	}
-	above = append(above, "")
-	r, err := p.reader.Tree(ctx, v.Viewer, browse.TreeRequest{Repo: l.Repo, Ref: l.Rev, Paths: above, Max: mostLeaves})
+	requested = append(requested, "")
+	r, err := p.reader.Tree(ctx, v.Viewer, browse.TreeRequest{Repo: l.Repo, Ref: l.Rev, Paths: requested, Max: maxLeaves})
 	if err != nil {
 		return nil
 	}
@@ -44,7 +43,6 @@ func leavesOf(nodes []browse.TreeNode, l place) []leaf {
 		n := &nodes[i]
 		row := leaf{Name: n.Name, URL: l.At("blob", n.Path), Dir: n.Type == "tree", Here: n.Path == l.Path}
 
-		// Other directories have their own pages.
 		if row.Dir {
 			row.URL = l.At("tree", n.Path)
 			if strings.HasPrefix(l.Path, n.Path+"/") {

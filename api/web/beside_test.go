@@ -43,7 +43,7 @@ func (crowded) Tree(_ context.Context, _ catalog.Viewer, r browse.TreeRequest) (
 func TestFileTree_alwaysShowsTheOpenFile(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Browse: crowded{}})
-	leaves := p.reading.sources.beside(t.Context(), &layout.Visit{}, place{Repo: "r", Path: "zoo/ape.go"})
+	leaves := p.reading.sources.treeBeside(t.Context(), &layout.Visit{}, place{Repo: "r", Path: "zoo/ape.go"})
 	last := leaves[len(leaves)-1]
 	if last.Name != "zoo" || len(last.Below) != 1 || !last.Below[0].Here {
 		t.Errorf("of %d entries the last is %+v", len(leaves), last)

@@ -52,7 +52,7 @@ func (c *clocked) Write(b []byte) (int, error) {
 
 // While git reads a long history, the frame of the page and its first lines are sent at once. The
 // lines with their commits, or the reason why there are none, follow. A quick answer is sent as a whole.
-func TestBlamePage_frameComesFirst(t *testing.T) {
+func TestBlamePage_sendsItsFrameFirst(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		takes time.Duration
@@ -114,7 +114,7 @@ func TestBlamePage_endsWhenItsReaderDisconnects(t *testing.T) {
 
 // A browser lays out only the blocks of a blame near its window: each has at most 200 lines, and
 // only a full one reserves its height. A line has three elements, and more only where a run begins.
-func TestBlamePage_blocksOfLines(t *testing.T) {
+func TestBlamePage_drawsLinesInBlocks(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Now: time.Now})
 	src := &browse.SourceResponse{Content: bytes.Repeat([]byte("a\n"), 450)}
@@ -123,7 +123,7 @@ func TestBlamePage_blocksOfLines(t *testing.T) {
 		Commits: map[string]browse.BlameCommit{"c0ffee": {Hash: "c0ffee"}, "decaf": {Hash: "decaf"}},
 	}
 
-	code, next := p.reading.revisions.blamed("r", src, r, 1)
+	code, next := p.reading.revisions.drawBlame("r", src, r, 1)
 	blocks := strings.Split(string(code), `<div class="stretch`)[1:]
 	if len(blocks) != 3 || next != 0 {
 		t.Fatalf("it has %d blocks, and goes on at %d", len(blocks), next)
@@ -141,7 +141,7 @@ func TestBlamePage_blocksOfLines(t *testing.T) {
 		t.Errorf("%d lines have a commit beside them, want the 2 that begin a run", n)
 	}
 
-	if code, _ := p.reading.revisions.blamed("r", src, &browse.BlameResponse{}, 1); len(code) != 0 {
+	if code, _ := p.reading.revisions.drawBlame("r", src, &browse.BlameResponse{}, 1); len(code) != 0 {
 		t.Errorf("an empty file is %q", code)
 	}
 }

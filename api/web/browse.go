@@ -16,24 +16,24 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// place is what an address below /browse names.
+// place is a page of a repository at a revision, as an address below /browse/ names it.
 type place struct {
 	Repo, Rev  string // Rev "" is HEAD
-	Kind, Path string
+	Kind, Path string // Kind is that after /-/ in the address: tree, blob, ...
 
-	Branch  string // of HEAD; "" if unknown
-	Indexed bool   // the index has the revision; otherwise searches read git
-	Refs    []refLink
+	Branch  string    // default branch; "" if unknown
+	Indexed bool      // the index has the revision; otherwise searches read git
+	Refs    []refLink // other revisions to choose from
 }
 
-// refLink is the same place in another revision.
+// refLink is a link to the same place in another revision.
 type refLink struct {
 	Name, URL string
 	Indexed   bool
 }
 
-// in returns the repository and revision for a search from the page.
-func (l place) in() *layout.In {
+// searchLimit limits searches from the page to its repository and revision.
+func (l place) searchLimit() *layout.In {
 	in := layout.In{Name: l.Repo, Query: "reposet:" + query.Quote(l.Repo)}
 	if l.Rev != "" {
 		in.Name, in.Query = in.Name+"@"+l.Rev, in.Query+" rev:"+query.Quote(l.Rev)
@@ -41,18 +41,18 @@ func (l place) in() *layout.In {
 	return &in
 }
 
-// Anew returns the address of the place without its revision, for a form with one.
+// Anew returns the address of the place without its revision, for a form that adds one.
 func (l place) Anew() string { return address(l.Repo, "", l.Kind, l.Path) }
 
-// pickedRefs limits the branches, and the tags, to choose from.
-const pickedRefs = 12
+// maxPickedRefs limits the branches, and the tags, that a reader can choose from.
+const maxPickedRefs = 12
 
-// refs returns links to the same place in the newest branches and tags; none if they cannot be
-// read.
+// refs returns links to the same place in the newest branches and tags. It leaves out those that cannot
+// be read.
 func (p *revisions) refs(ctx context.Context, v catalog.Viewer, l place) []refLink {
 	var out []refLink
 	for _, list := range []func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error){p.reader.Branches, p.reader.Tags} {
-		r, err := list(ctx, v, browse.RefsRequest{Repo: l.Repo, PerPage: pickedRefs})
+		r, err := list(ctx, v, browse.RefsRequest{Repo: l.Repo, PerPage: maxPickedRefs})
 		if err != nil {
 			continue
 		}
@@ -69,7 +69,7 @@ func (l place) At(kind, path string) string { return address(l.Repo, l.Rev, kind
 // crumb is a directory above the place, with its page.
 type crumb struct{ Name, URL string }
 
-// Crumbs returns the directories from the root to the place.
+// Crumbs returns the directories above the place, from the root down, and the place itself.
 func (l place) Crumbs() []crumb {
 	if l.Path == "" {
 		return nil
@@ -78,7 +78,7 @@ func (l place) Crumbs() []crumb {
 	parts := strings.Split(l.Path, "/")
 	out := make([]crumb, len(parts))
 	for i, name := range parts {
-		// The last part is the place itself; only pages of files end in a file.
+		// The last part is the place itself, which is a file unless the page is of kind tree.
 		kind := "tree"
 		if i == len(parts)-1 && l.Kind != "tree" {
 			kind = "blob"
@@ -114,43 +114,43 @@ func (p *reading) browse(ctx context.Context, v *layout.Visit) error {
 		return call.Fail(call.ErrNotFound, "A repository has no page %q.", l.Kind)
 	}
 
-	v.In = l.in()
+	v.In = l.searchLimit()
 
-	// Only these pages offer other revisions, and a part requested by a script does not show
-	// them.
+	// Only these kinds of pages offer other revisions, and only if they are drawn whole.
 	if v.Part == "" && slices.Contains([]string{"tree", "blob", "blame", "commits", "compare"}, l.Kind) {
 		l.Refs = p.revisions.refs(ctx, v.Viewer, l)
 	}
 
 	err = show(ctx, v, l)
 
-	// HEAD is missing only if nothing was pushed yet; the repository exists.
+	// The repository exists, so if HEAD is unknown, nothing was pushed yet.
 	if errors.Is(err, call.ErrRef) && v.Part == "" && l.Rev == "" && l.Path == "" {
 		return v.ShowError(http.StatusOK, err.Error()+". Its files are here once somebody pushes some.", 0)
 	}
-	return noRevision(p.orMissing(ctx, v, l, err))
+	return asUnknownPage(p.orMissing(ctx, v, l, err))
 }
 
-// noRevision turns the error for an unknown revision into one for an unknown page.
-func noRevision(err error) error {
-	if e, bad := errors.AsType[*call.Error](err); bad && errors.Is(err, call.ErrRef) {
+// asUnknownPage turns the error for an unknown revision into one for an unknown page. It returns other
+// errors unchanged.
+func asUnknownPage(err error) error {
+	if e, ok := errors.AsType[*call.Error](err); ok && errors.Is(err, call.ErrRef) {
 		return call.Fail(call.ErrNotFound, "%s", e.Message)
 	}
 	return err
 }
 
-// place parses an address below a prefix. Repository names may contain an @: of all readings, the
-// one with the longest visible repository name wins.
-func (p *reading) place(ctx context.Context, v *layout.Visit, under string) (place, error) {
-	head, rest, deep := strings.Cut(strings.TrimPrefix(v.Path, under), "/-/")
+// place parses the address of a visit below a prefix. A repository name may contain an @, which also
+// stands before a revision. The longest name of a repository that the viewer may see wins.
+func (p *reading) place(ctx context.Context, v *layout.Visit, prefix string) (place, error) {
+	head, rest, hasKind := strings.Cut(strings.TrimPrefix(v.Path, prefix), "/-/")
 	kind, path, _ := strings.Cut(rest, "/")
-	if !deep {
+	if !hasKind {
 		kind, path = "tree", ""
 	}
 
 	l := place{Kind: kind, Rev: v.Query.Get("ref")}
 
-	// Sourcebot shows a blame as a view of a file.
+	// In addresses of Sourcebot a blame is a file with blame=true.
 	if kind == "blob" && v.Query.Get("blame") == "true" {
 		l.Kind = "blame"
 	}
@@ -163,23 +163,23 @@ func (p *reading) place(ctx context.Context, v *layout.Visit, under string) (pla
 	}
 	l.Path = strings.Trim(l.Path, "/")
 
-	// Try the whole text first, then up to the last @, then up to the one before.
+	// Try the whole text as a repository name, then the text before the last @, and so on.
 	for end := len(head); ; {
-		name, bad := url.PathUnescape(strings.TrimSuffix(head[:end], "/"))
+		name, nameErr := url.PathUnescape(strings.TrimSuffix(head[:end], "/"))
 		at := strings.LastIndexByte(head[:end], '@')
 
 		repo := (*browse.RepoInfo)(nil)
-		// Only an unknown repository lets the next reading be tried. After any other error the
-		// next one could show the wrong repository.
-		if bad == nil {
+		// Try a shorter name only if the repository is unknown. After any other error a shorter name
+		// could show the wrong repository.
+		if nameErr == nil {
 			if repo, err = p.reader.Repo(ctx, v.Viewer, name); err != nil && !errors.Is(err, call.ErrRepoNotFound) {
 				return l, err
 			}
 			err = nil
 		}
 
-		// Without an @ left, take it as a name: the page says that it does not exist.
-		if bad == nil && (at < 0 || repo != nil) {
+		// Without a further @ take the text as the name: the page says that it does not exist.
+		if nameErr == nil && (at < 0 || repo != nil) {
 			l.Repo, info = name, repo
 			if end < len(head) {
 				l.Rev, err = url.PathUnescape(strings.TrimSuffix(head[end+1:], "/"))
@@ -193,24 +193,24 @@ func (p *reading) place(ctx context.Context, v *layout.Visit, under string) (pla
 		end = at
 	}
 
-	// git names have no zero byte, and pages of files are split at marks that contain one.
+	// Refuse a zero byte: no name in git has one, and streamFile splits pages at marks that have one.
 	if err != nil || strings.ContainsRune(l.Repo+l.Rev+l.Path, 0) {
 		return l, call.Fail(call.ErrNotFound, "The address cannot be read.")
 	}
 
-	// Each place has one address.
-	if l.Rev == "HEAD" {
+	if l.Rev == "HEAD" { // each place has one address
 		l.Rev = ""
 	}
 
 	if info != nil {
-		l.Branch, l.Indexed = info.DefaultBranch, indexed(info, l.Rev)
+		l.Branch, l.Indexed = info.DefaultBranch, hasIndexed(info, l.Rev)
 	}
 	return l, nil
 }
 
-// indexed reports whether the index has a revision of a repository.
-func indexed(repo *browse.RepoInfo, rev string) bool {
+// hasIndexed reports whether the index has a revision of a repository: HEAD for "", a branch or tag by
+// its full or short name, or a commit by at least seven digits.
+func hasIndexed(repo *browse.RepoInfo, rev string) bool {
 	for _, r := range repo.Revisions {
 		if rev == "" && r.Name == "HEAD" || rev != "" && (r.Name == rev || query.ShortRev(r.Name) == rev || len(rev) >= 7 && strings.HasPrefix(r.Commit, rev)) {
 			return true

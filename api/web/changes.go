@@ -143,7 +143,7 @@ func dirsOf(files []changedFile) []changedDir {
 // commit shows the page of a commit: its message and its changes since its first parent.
 func (p *revisions) commit(ctx context.Context, v *layout.Visit, l place) error {
 	if l.Path == "" {
-		return noPath()
+		return noCommit()
 	}
 	c, err := p.reader.Commit(ctx, v.Viewer, browse.CommitRequest{Repo: l.Repo, Ref: l.Path})
 	if err != nil {
@@ -189,7 +189,7 @@ func (p *revisions) compare(ctx context.Context, v *layout.Visit, l place) error
 		base, head, ok = strings.Cut(l.Path, dots)
 	}
 	if !ok || base == "" || head == "" {
-		return noPath()
+		return noCommit()
 	}
 
 	// Links to other comparisons keep the look.

@@ -20,12 +20,12 @@ var (
 )
 
 const (
-	chatsShown   = 100
-	chatAgain    = 3 // seconds until the page of a running question reloads
+	chatsShown   = 100 // threads in a list
+	chatReload   = 3   // seconds until the page of a running question reloads
 	chatPagePath = "/chat/"
 )
 
-// chats shows the viewer's threads, and begins a thread.
+// chats shows the viewer's threads and the form for a question. A POST begins a thread.
 func (p *conversations) chats(ctx context.Context, v *layout.Visit) error {
 	if v.Method == "POST" {
 		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Repos: namesIn(v.Form.Get("repos")), Model: modelIn(v.Form.Get("model"))})
@@ -59,14 +59,14 @@ type asking struct {
 	Pick                bool // repositories can be chosen
 	Query, Repos        string
 	Models              []modelRow
-	Model               string // the chosen one
+	Model               string // the selected model
 }
 
-// modelRow is a model to choose.
+// modelRow is a model that a reader can choose.
 type modelRow struct{ Value, Name string }
 
-// modelsTime limits the look-up of models. Their names come at once, and whether a credential can
-// be read does not matter here.
+// modelsTime limits the time to list models: their names are known at once, and the page does not show
+// whether their credentials can be read.
 const modelsTime = 100 * time.Millisecond
 
 // models returns the models to choose from; none if they cannot be listed.
@@ -75,7 +75,7 @@ func (p *conversations) models(ctx context.Context, v *layout.Visit) (rows []mod
 	defer cancel()
 	list, err := p.asker.Models(ctx, v.Viewer)
 	if err != nil {
-		return nil // the first one answers
+		return nil // without a choice the first model answers
 	}
 	for _, m := range list {
 		rows = append(rows, modelRow{m.Provider + "/" + m.Model, cmp.Or(m.DisplayName, m.Model)})
@@ -83,7 +83,7 @@ func (p *conversations) models(ctx context.Context, v *layout.Visit) (rows []mod
 	return rows
 }
 
-// modelIn returns the model of a form; zero if it names none.
+// modelIn returns the model that a form names as provider/model; zero if it names none.
 func modelIn(field string) ask.ModelName {
 	provider, name, _ := strings.Cut(field, "/")
 	return ask.ModelName{Provider: provider, Model: name}
@@ -96,8 +96,8 @@ type threadRow struct {
 	Running, Public, Here bool
 }
 
-// threads returns the newest threads of the viewer, and their number. here is the shown thread.
-// Guests have no list.
+// threads returns the viewer's newest threads, and how many threads there are. It marks the thread
+// with the id here. Guests have no threads.
 func (p *conversations) threads(ctx context.Context, v *layout.Visit, here string) ([]threadRow, int, error) {
 	if v.Viewer.Role == catalog.RoleGuest {
 		return nil, 0, nil
@@ -113,8 +113,8 @@ func (p *conversations) threads(ctx context.Context, v *layout.Visit, here strin
 	return rows, total, nil
 }
 
-// namesIn returns the names of a field with one name a line, because names may contain spaces, as
-// projects of Azure DevOps do.
+// namesIn returns the names in a field of a form, which has one name a line: names may contain spaces,
+// as those of Azure DevOps do.
 func namesIn(field string) []string {
 	var names []string
 	for line := range strings.Lines(field) {
@@ -125,16 +125,16 @@ func namesIn(field string) []string {
 	return names
 }
 
-// askOn asks a question, and redirects to the page of the thread.
+// askOn asks a question, and redirects to the page of its thread.
 func (p *conversations) askOn(ctx context.Context, v *layout.Visit, q ask.Question) error {
 	if err := v.SameSite(); err != nil {
 		return err
 	}
 
-	// Forms send line ends as \r\n.
+	// Browsers send line ends in forms as \r\n.
 	q.Query = strings.ReplaceAll(q.Query, "\r\n", "\n")
 
-	// No names mean the repositories of the thread; an empty list would mean all.
+	// If the form names no repositories, ask about those of the thread: nil means that, [] means all.
 	if len(q.Repos) == 0 {
 		q.Repos = nil
 	}
@@ -145,8 +145,8 @@ func (p *conversations) askOn(ctx context.Context, v *layout.Visit, q ask.Questi
 	return v.Redirect(303, chatPagePath+started.ID)
 }
 
-// chat shows the page of a thread. While a question is being answered, a script shows the events
-// (see chatEvents); without scripts the browser reloads the page.
+// chat shows the page of a thread. While a question is being answered, a script shows the events of
+// chatEvents. Without scripts the browser reloads the page. A POST changes the thread.
 func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 	id, err := url.PathUnescape(strings.TrimPrefix(v.Path, chatPagePath))
 	if err != nil {
@@ -177,11 +177,11 @@ func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 
 	for i := range c.Turns {
 		t := p.chatTurn(ctx, i, &c.Turns[i])
-		// From the first event, because the script draws the answer again.
+		// The script draws the whole answer, so it needs all events of the turn.
 		if t.Waiting {
 			t.Events = fmt.Sprintf("%s/events?after=%d", data.Action, t.First-1)
 		}
-		// A button repeats the last question, perhaps with another model.
+		// The last question has a button that repeats it, if it failed or another model can answer it.
 		if c.Mine && i == len(c.Turns)-1 && !t.Waiting && (t.Failed() || len(data.Asking.Models) > 1) {
 			t.Again = data.Action
 		}
@@ -190,9 +190,9 @@ func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 	}
 
 	head := layout.Head{Title: c.Title, Page: "chat", Scripts: []string{"js/peek.js"}}
-	// Only during an answer, or the page would reload forever.
+	// Reload only during an answer.
 	if c.Running {
-		head.Again, head.Scripts = chatAgain, append(head.Scripts, "js/chat.js")
+		head.Again, head.Scripts = chatReload, append(head.Scripts, "js/chat.js")
 	}
 	return v.Show(head, chatTemplate, data)
 }
@@ -201,25 +201,25 @@ func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 type chatTurn struct {
 	*ask.Report
 	Pieces  []chatPiece
-	Drawn   *document // the answer, once complete
-	Refused string    // why it is not drawn
-	Waiting bool
-	Events  string     // address of the events, while it is being answered
-	Sources []foundRow // files that were read
-	Looked  string     // number of files and searches
-	Again   string     // address that repeats the question; "" for none
-	Took    string
+	Drawn   *document  // the complete answer; nil before, and if Refused
+	Refused string     // why the answer is not drawn as a document
+	Waiting bool       // the question is being answered
+	Events  string     // address of the events while Waiting
+	Sources []foundRow // files that the model has read
+	Looked  string     // number of these files, and of searches
+	Again   string     // address that repeats the question; "" for no button
+	Took    string     // duration and model
 }
 
 // Failed reports whether a question has no answer.
 func (t *chatTurn) Failed() bool { return t.Status == ask.Failed || t.Status == ask.Stopped }
 
-// chatPiece is a piece of an answer: text, or a citation. A citation without a URL is not
-// verified.
+// chatPiece is a piece of an answer: text, or a citation with a label. A citation that is not verified
+// has no URL.
 type chatPiece struct{ Text, Label, URL, Note string }
 
-// chatTurn returns the nth turn of a thread. A running answer is shown as text, because half a
-// document may render differently.
+// chatTurn returns the nth turn of a thread. An unfinished answer is not drawn as a document, because
+// its next piece may change how it looks.
 func (p *conversations) chatTurn(ctx context.Context, n int, r *ask.Report) chatTurn {
 	t := chatTurn{Report: r, Waiting: r.Status == ask.Running}
 
@@ -231,7 +231,7 @@ func (p *conversations) chatTurn(ctx context.Context, n int, r *ask.Report) chat
 		t.Pieces = append(t.Pieces, citePiece(piece.Cite))
 	}
 
-	// Files that the answer does not cite are listed too, because it may depend on them.
+	// List files that the answer does not cite too, because it may depend on them.
 	for _, read := range r.Reads {
 		t.Sources = append(t.Sources, foundRow{URL: address(read.Repo, read.Commit, "blob", read.Path), Name: read.Path, Where: read.Repo})
 	}
@@ -249,9 +249,9 @@ func (p *conversations) chatTurn(ctx context.Context, n int, r *ask.Report) chat
 
 func citePiece(k *ask.Citation) chatPiece {
 	c := chatPiece{Label: k.Label(), URL: k.URL("")}
-	// Link to the source, because a document has no lines.
+	// Link to the source of a document, because only that has lines.
 	if c.URL != "" && k.First > 0 {
-		c.URL = lines(c.URL, k.Path)
+		c.URL = sourcePage(c.URL, k.Path)
 	}
 	switch {
 	case k.State == ask.Moved:
@@ -266,14 +266,15 @@ func citePiece(k *ask.Citation) chatPiece {
 	return c
 }
 
-// changeChat makes the change of a form of a thread's page.
+// changeChat makes the change of a submitted form to a thread, and redirects: to the thread, to its
+// copy, or after its deletion to the list.
 func (p *conversations) changeChat(ctx context.Context, v *layout.Visit, id string) error {
 	if err := v.SameSite(); err != nil {
 		return err
 	}
 
 	to, err := chatPagePath+url.PathEscape(id), error(nil)
-	share := func(public bool) error { return p.asker.ChangeChat(ctx, v.Viewer, id, "", &public) }
+	setPublic := func(public bool) error { return p.asker.ChangeChat(ctx, v.Viewer, id, "", &public) }
 
 	switch v.Form.Get("do") {
 	case "ask":
@@ -281,9 +282,9 @@ func (p *conversations) changeChat(ctx context.Context, v *layout.Visit, id stri
 	case "stop":
 		err = p.asker.StopChat(ctx, v.Viewer, id)
 	case "share":
-		err = share(true)
+		err = setPublic(true)
 	case "unshare":
-		err = share(false)
+		err = setPublic(false)
 
 	case "delete":
 		err, to = p.asker.DeleteChat(ctx, v.Viewer, id), "/chat"

@@ -16,34 +16,35 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// chatEvent is an event of a thread for the page's script. The HTML is rendered here, so that the
-// model's text is escaped as elsewhere.
+// chatEvent is an event of a thread for the page's script, which inserts the HTML as it is: the model's
+// text is escaped already.
 type chatEvent struct {
 	Kind string        `json:"kind"`
 	Step int           `json:"step,omitempty"`
 	HTML template.HTML `json:"html,omitempty"`
 }
 
-// chatEvents sends the events of a thread after a number, until its last question is answered. A
-// browser that lost its connection sends its last number, and continues at any node.
+// chatEvents sends the events of a thread after the number in the request, until its last question is
+// answered. A browser that lost its connection continues at any node after its last event.
 func (p *conversations) chatEvents(ctx context.Context, v *layout.Visit) error {
 	id, err := url.PathUnescape(strings.TrimSuffix(strings.TrimPrefix(v.Path, chatPagePath), "/events"))
 	if err != nil {
 		return call.Fail(call.ErrNotFound, "There is no such chat.")
 	}
 
-	// Before the stream begins a refusal can still be a status.
+	// Check the permission before the stream begins, so that a refusal has its own status.
 	if err := p.asker.Sees(ctx, v.Viewer, id); err != nil {
 		return err
 	}
 
-	// A reconnecting browser sends this header, while the address has the page's event.
+	// A reconnecting browser sends the number of its last event in this header. The address has the
+	// number that the page began with.
 	text := v.Sent("Last-Event-ID")
 	if text == "" {
 		text = v.Query.Get("after")
 	}
 
-	// An invalid number means the beginning, because repeated events do no harm.
+	// After an invalid number send all events, because repeated ones do no harm.
 	after, err := strconv.Atoi(text)
 	if err != nil || after < 0 {
 		after = 0
@@ -52,10 +53,9 @@ func (p *conversations) chatEvents(ctx context.Context, v *layout.Visit) error {
 	viewer := v.Viewer
 	v.Mime = "text/event-stream"
 
-	// It ends when the browser disconnects, or at the end of the last answer.
 	v.Stream = func(w *bufio.Writer) error {
-		give := func(e ask.Event) error { return writeChatEvent(w, &e) }
-		if err := ask.Follow(ctx, p.asker, viewer, id, after, layout.QuietEvents, give, layout.KeepAlive(w)); err != nil {
+		write := func(e ask.Event) error { return writeChatEvent(w, &e) }
+		if err := ask.Follow(ctx, p.asker, viewer, id, after, layout.QuietEvents, write, layout.KeepAlive(w)); err != nil {
 			return err
 		}
 		return w.Flush()
@@ -65,7 +65,7 @@ func (p *conversations) chatEvents(ctx context.Context, v *layout.Visit) error {
 
 func writeChatEvent(w *bufio.Writer, e *ask.Event) error {
 	out := chatEvent{Kind: e.Kind, Step: e.Step, HTML: layout.Text(e.Text)}
-	// Rendered by the page's template, so that both look the same.
+	// Draw a citation by the page's template, so that it looks the same in both.
 	if e.Cite != nil {
 		var b bytes.Buffer
 		if err := chatTemplate.ExecuteTemplate(&b, "piece", citePiece(e.Cite)); err != nil {
@@ -79,9 +79,9 @@ func writeChatEvent(w *bufio.Writer, e *ask.Event) error {
 		return err
 	}
 
-	// JSON has no line breaks; one would end the event's data.
+	// The JSON has no line breaks, so it fits on the event's data line.
 	if _, err := fmt.Fprintf(w, "id: %d\ndata: %s\n\n", e.N, b); err != nil {
 		return err
 	}
-	return w.Flush() // flush each event, because somebody is waiting
+	return w.Flush() // after each event, because a reader is waiting for it
 }

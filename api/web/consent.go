@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/oauth"
 )
 
-// Consents is what the pages of agents use.
+// Consents authorizes agents by people's consents, for the pages about agents.
 type Consents interface {
 	Authorize(context.Context, oauth.Person, url.Values) (*oauth.Pending, error)
 	Decide(ctx context.Context, who oauth.Person, form string, allow bool) (to string, err error)
@@ -26,8 +26,8 @@ var (
 	accessTemplate  = layout.Parse(templates, "templates/access.html")
 )
 
-// person returns the signed-in person of a browser. A key alone cannot authorize agents, because
-// they would outlive it.
+// person returns the person who is signed in with an account. ok is false for a viewer with a key only:
+// agents that a key authorized would remain after it expires.
 func person(v *layout.Visit) (oauth.Person, bool) {
 	who := v.Viewer
 	if who.Account == "" || who.Session == "" {
@@ -36,11 +36,11 @@ func person(v *layout.Visit) (oauth.Person, bool) {
 	return oauth.Person{Account: who.Account, Session: who.Session, Key: who.KeyID}, true
 }
 
-// consent asks a person whether a client may act for them, and handles the answer.
+// consent asks a person whether a client may act for them. A POST has the person's decision. A guest
+// signs in first.
 func (p *agents) consent(ctx context.Context, v *layout.Visit) error {
 	who, ok := person(v)
 	switch {
-	// Sign in first, and come back with all parameters.
 	case !ok && v.Viewer.Role == catalog.RoleGuest && v.Method == "GET":
 		return v.Redirect(303, "/login?next="+url.QueryEscape(v.Path+"?"+v.Query.Encode()))
 	case !ok:
@@ -49,27 +49,25 @@ func (p *agents) consent(ctx context.Context, v *layout.Visit) error {
 		return p.decide(ctx, v, who)
 	}
 
-	asked, err := p.consents.Authorize(ctx, who, v.Query)
-	var told *oauth.Refusal
+	pending, err := p.consents.Authorize(ctx, who, v.Query)
+	var refusal *oauth.Refusal
 	switch {
-	// The protocol has an error response for the client.
-	case errors.As(err, &told):
-		return v.Redirect(303, told.To)
-	case err != nil:
-		// The redirect address is not trusted: only the person sees the error.
+	case errors.As(err, &refusal): // an error that the client may read
+		return v.Redirect(303, refusal.To)
+	case err != nil: // the client's address is not trusted: show the error to the person
 		return consentError(v, err)
 	}
 
-	// The policy must allow the redirect after the form.
-	v.Set("Content-Security-Policy", strings.Replace(v.Policy(), "form-action 'self'", "form-action 'self' "+asked.Source, 1))
+	// Allow the redirect to the client that follows the form.
+	v.Set("Content-Security-Policy", strings.Replace(v.Policy(), "form-action 'self'", "form-action 'self' "+pending.Source, 1))
 	return v.Show(layout.Head{Title: "Let an agent in", Page: "consent"}, consentTemplate, struct {
 		*oauth.Pending
 		Account, ID string
 		Checked     bool
-	}{asked, v.Viewer.Name, documentOf(asked.Client), asked.Client.Kind == oauth.ByOwner})
+	}{pending, v.Viewer.Name, documentOf(pending.Client), pending.Client.Kind == oauth.ByOwner})
 }
 
-// documentOf returns the address of a client's metadata document, "" for none.
+// documentOf returns the address of a client's metadata document; "" if it has none.
 func documentOf(c *oauth.Client) string {
 	if c.Kind == oauth.Document {
 		return c.ID
@@ -88,7 +86,7 @@ func (p *agents) decide(ctx context.Context, v *layout.Visit, who oauth.Person) 
 	return v.Redirect(303, to)
 }
 
-// consentError shows a client's error to the person.
+// consentError shows an error of OAuth to the person. It returns other errors.
 func consentError(v *layout.Visit, err error) error {
 	var refusal *oauth.Error
 	if !errors.As(err, &refusal) {
@@ -97,15 +95,14 @@ func consentError(v *layout.Visit, err error) error {
 	return v.ShowError(400, refusal.Description, 0)
 }
 
-// access lists the authorized programs, and removes one.
+// access lists the programs that the viewer has authorized. A POST removes one.
 func (p *agents) access(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsHolder(v.Viewer)
 	if err != nil {
 		return err
 	}
 
-	// Refuse forms of other sites.
-	ended := ""
+	removed := "" // name of the removed program
 	if v.Method == "POST" {
 		if err := v.SameSite(); err != nil {
 			return err
@@ -115,7 +112,7 @@ func (p *agents) access(ctx context.Context, v *layout.Visit) error {
 		if err != nil {
 			return err
 		}
-		ended = agent.Name
+		removed = agent.Name
 	}
 
 	// Read the list after the change.
@@ -128,7 +125,7 @@ func (p *agents) access(ctx context.Context, v *layout.Visit) error {
 	data := struct {
 		Ended, Address string
 		Rows           []row
-	}{Ended: ended, Address: p.base() + "/api/mcp"}
+	}{Ended: removed, Address: p.base() + "/api/mcp"}
 
 	// Times are relative, but the expiry is a date.
 	for _, a := range list {

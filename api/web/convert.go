@@ -12,18 +12,19 @@ import (
 
 // Limits of converted files.
 const (
-	mostConverted = 4 << 20 // bytes of a notebook or a table
-	tableRows     = 1000
+	maxConverted = 4 << 20 // bytes of a notebook or a table
+	maxTableRows = 1000
 )
 
-// converters convert files to Markdown, by extension. They return nil for invalid files.
+// converters has, by extension, functions that convert a file to Markdown. A function returns nil for
+// an invalid file.
 var converters = map[string]func([]byte) []byte{
 	".ipynb": notebook,
 	".csv":   func(text []byte) []byte { return table(text, ',') },
 	".tsv":   func(text []byte) []byte { return table(text, '\t') },
 }
 
-// isDrawn reports, by its name, whether a file is shown as a document by default.
+// isDrawn reports, by a file's name, whether its page shows it as a document unless asked otherwise.
 func isDrawn(file string) bool {
 	return markdown.Named(file) || converters[strings.ToLower(path.Ext(file))] != nil
 }
@@ -34,7 +35,7 @@ func markdownOf(language, file string, text []byte) []byte {
 		return text
 	}
 	convert := converters[strings.ToLower(path.Ext(file))]
-	if convert == nil || len(text) > mostConverted {
+	if convert == nil || len(text) > maxConverted {
 		return nil
 	}
 	return convert(text)
@@ -43,7 +44,7 @@ func markdownOf(language, file string, text []byte) []byte {
 // lineList is text that a notebook stores as a string or as a list of lines.
 type lineList string
 
-// UnmarshalJSON reads a text, or a list of lines, as notebooks have both.
+// UnmarshalJSON implements json.Unmarshaler.
 func (l *lineList) UnmarshalJSON(b []byte) error {
 	var one string
 	if json.Unmarshal(b, &one) == nil {
@@ -58,8 +59,8 @@ func (l *lineList) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// notebook converts a Jupyter notebook to Markdown: text stays text, code and output become code
-// blocks, and pictures and tables become their plain text.
+// notebook converts a Jupyter notebook to Markdown. Text stays text, and code and output become code
+// blocks. Of pictures and tables it takes their plain text.
 func notebook(text []byte) []byte {
 	var book struct {
 		Cells []struct {
@@ -100,20 +101,21 @@ func notebook(text []byte) []byte {
 	return out.Bytes()
 }
 
-// fence writes a code block with a fence that the code does not contain.
+// fence writes code as a block of Markdown, between fences that the code does not contain.
 func fence(out *bytes.Buffer, language, code string) {
 	mark := "```"
 	for strings.Contains(code, mark) {
 		mark += "`"
 	}
-	// A name with a space or a back-quote would end the line.
+	// Leave out a language whose name would break the fence's line.
 	if strings.ContainsFunc(language, func(r rune) bool { return r <= ' ' || r == '`' }) {
 		language = ""
 	}
 	out.WriteString(mark + language + "\n" + strings.TrimRight(code, "\n") + "\n" + mark + "\n\n")
 }
 
-// table converts separated values to a table. The first row has the names.
+// table converts separated values to a table of Markdown, whose first row is the head. It returns nil
+// for a single column, and stops after maxTableRows or at an error.
 func table(text []byte, comma rune) []byte {
 	r := csv.NewReader(bytes.NewReader(text))
 	r.Comma, r.FieldsPerRecord, r.LazyQuotes, r.ReuseRecord = comma, -1, true, true
@@ -124,12 +126,11 @@ func table(text []byte, comma rune) []byte {
 		if err != nil {
 			break
 		}
-		if n == tableRows {
-			out.WriteString("\nThe first " + grouping(tableRows) + " rows are shown; the source has all.\n")
+		if n == maxTableRows {
+			out.WriteString("\nThe first " + grouping(maxTableRows) + " rows are shown; the source has all.\n")
 			break
 		}
 		if n == 0 {
-			// A single column is shown as it is.
 			if width = len(record); width < 2 {
 				return nil
 			}
@@ -149,7 +150,7 @@ func table(text []byte, comma rune) []byte {
 	return out.Bytes()
 }
 
-// literal escapes a field for Markdown.
+// literal escapes a field so that Markdown shows its characters. It replaces line breaks by spaces.
 func literal(field string) string {
 	var out strings.Builder
 	for _, r := range strings.TrimSpace(field) {

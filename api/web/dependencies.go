@@ -16,24 +16,24 @@ import (
 
 var dependenciesTemplate = layout.Parse(templates, "templates/dependencies.html", "templates/place.html")
 
-// The bounds of the page of dependencies.
+// Limits of the page of dependencies.
 const (
-	mostManifests    = 10_000 // matches of their lines
-	mostDependencies = 1000
+	maxManifestMatches = 10_000 // matches of the search for manifests
+	maxDependencies    = 1000
 )
 
 // dependency is a library that a manifest names.
 type dependency struct {
 	Name, Version, Kind string
-	Where, URL          string // the line that says so
-	Users               string // a search for all that use it
+	Where, URL          string // the line of the manifest that names it
+	Users               string // address of a search for all users of the library
 }
 
-// dependencies lists the libraries that the manifests of a repository name. Lock files are left
-// out, since they repeat the manifests.
+// dependencies lists the libraries that the manifests of a repository name, sorted by name. It leaves
+// out lock files, because they repeat the manifests. The query selects names that contain it.
 func (p *reading) dependencies(ctx context.Context, v *layout.Visit, l place) error {
 	name := strings.ToLower(strings.TrimSpace(v.Query.Get("query")))
-	r, err := p.searcher.Search(ctx, v.Viewer, search.Request{Query: `file:"` + manifest.Paths + `" ` + l.in().Query, Whole: true, Regexp: true, Matches: mostManifests})
+	r, err := p.searcher.Search(ctx, v.Viewer, search.Request{Query: `file:"` + manifest.Paths + `" ` + l.searchLimit().Query, Whole: true, Regexp: true, Matches: maxManifestMatches})
 	if err != nil {
 		return err
 	}
@@ -70,8 +70,8 @@ func (p *reading) dependencies(ctx context.Context, v *layout.Visit, l place) er
 		Unread       []string
 		Cut, Partial bool
 	}{place: l, Query: v.Query.Get("query"), Total: counted(len(rows), "use", "uses") + " in " + counted(len(files), "file", "files"), Rows: rows, Unread: unread, Partial: !r.Coverage.Exhaustive()}
-	if len(rows) > mostDependencies {
-		data.Rows, data.Cut = rows[:mostDependencies], true
+	if len(rows) > maxDependencies {
+		data.Rows, data.Cut = rows[:maxDependencies], true
 	}
 	return v.Show(layout.Head{Title: "Dependencies of " + l.Repo, Page: "dependencies"}, dependenciesTemplate, data)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// docsMap is the page that lists the others.
+// docsMap is the page of the documentation that lists all others.
 const docsMap = "README.md"
 
 var docsTemplate = layout.Parse(templates, "templates/docs.html")
@@ -22,8 +22,8 @@ var docsTemplate = layout.Parse(templates, "templates/docs.html")
 // manual is a page of the documentation.
 type manual struct{ path, title, text string }
 
-// manuals has all pages, docsMap first. The files are part of the program, so reading cannot
-// fail.
+// manuals has all pages of the documentation, docsMap first, then by path. The files are part of the
+// program, so reading cannot fail.
 var manuals = func() (all []manual) {
 	_ = fs.WalkDir(docs.Files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -39,7 +39,7 @@ var manuals = func() (all []manual) {
 	return all
 }()
 
-// foundManual is a page with all words of a search, and its best line.
+// foundManual is a page that has all words of a search, with the line that has most of them.
 type foundManual struct {
 	Path, Title, Line string
 	score             int
@@ -53,7 +53,7 @@ func (p *overview) docs(ctx context.Context, v *layout.Visit) error {
 		Doc           *document
 		Found         []foundManual
 		Searched      bool
-		Map           bool // the page that lists the others
+		Map           bool // the page is docsMap
 	}{Query: strings.TrimSpace(v.Query.Get("q"))}
 
 	if data.Query != "" && utf8.ValidString(data.Query) {
@@ -67,7 +67,7 @@ func (p *overview) docs(ctx context.Context, v *layout.Visit) error {
 
 	data.Map, name = manuals[i].path == docsMap, manuals[i].path
 
-	// Other addresses are not served, so that links lead nowhere.
+	// Links to files outside of docs lead to the list: this site does not serve those files.
 	site := p.markdownSite("md", 0)
 	site.Dir = path.Dir("docs/" + name)
 	site.File = func(p string) string {
@@ -77,14 +77,14 @@ func (p *overview) docs(ctx context.Context, v *layout.Visit) error {
 		return "/docs"
 	}
 	site.Tree = func(string) string { return "/docs" }
-	if data.Doc, _ = drawn(ctx, []byte(manuals[i].text), site); data.Doc == nil {
+	if data.Doc, _ = render(ctx, []byte(manuals[i].text), site); data.Doc == nil {
 		data.Source = manuals[i].text
 	}
 	return v.Show(layout.Head{Title: manuals[i].title, Page: "docs"}, docsTemplate, data)
 }
 
-// findManuals returns the pages with all words. Pages with more of them in their path and
-// headings come first. Other lines do not count, or long pages would always be first.
+// findManuals returns the pages that have all words. Pages with more of the words in their path and
+// headings come first. Other lines do not count, because long pages would always come first.
 func findManuals(words []string) (found []foundManual) {
 	for _, m := range manuals {
 		f := foundManual{Path: m.path, Title: m.title}
@@ -99,7 +99,6 @@ func findManuals(words []string) (found []foundManual) {
 			}
 		}
 
-		// The line with the most words is shown; only headings count.
 		for line := range strings.SplitSeq(m.text, "\n") {
 			low, n := strings.ToLower(line), 0
 			for _, w := range words {

@@ -70,7 +70,7 @@ func TestDirectoryPage_showsTheREADME(t *testing.T) {
 			}
 			entries = append(entries, e)
 		}
-		if got := readme(entries); got != tt.want {
+		if got := findReadme(entries); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.names, got, tt.want)
 		}
 	}
@@ -82,7 +82,7 @@ func TestRenderedDocument_lineLinksLeadToTheSource(t *testing.T) {
 	for _, tt := range []struct{ page, file, want string }{
 		{"/x/a.go#L3", "a.go", "/x/a.go#L3"}, {"/x/a.md", "a.md", "/x/a.md?plain=1"}, {"/x/A.MD#L3-L4", "A.MD", "/x/A.MD?plain=1#L3-L4"},
 	} {
-		if got := lines(tt.page, tt.file); got != tt.want {
+		if got := sourcePage(tt.page, tt.file); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.page, got, tt.want)
 		}
 	}

@@ -18,25 +18,25 @@ var embedTemplate = layout.Parse(templates, "templates/embed.html")
 
 // Limits of embedded files.
 const (
-	mostEmbedded  = 500        // lines
+	maxEmbedded   = 500        // lines
 	embeddedBytes = 512 << 10  // of these lines
 	embedUnder    = "/embed/"  // prefix of their addresses
 	browseUnder   = "/browse/" // prefix of the same places on normal pages
 )
 
-// embedded is the data of embedded lines.
+// embedded is the data of the page with embedded lines.
 type embedded struct {
 	Repo, Revision, Path string
 	URL, Shown           string // page of the file, and range of the lines
 	Tab                  int
 	Code                 template.HTML
 	Cut                  bool
-	Trouble              string // why there are no lines
+	Trouble              string // why there are no lines; "" if there are
 }
 
-// Embedded shows lines of a file for a frame in another site: with a link to the file's page
-// only, and without scripts. The viewer of the visit must be anonymous, because a visitor of the
-// other site does not know what the frame shows.
+// Embedded shows lines of a file for a frame in another site, without scripts, and with a single link:
+// to the file's page. The viewer of the visit must be anonymous, because a visitor of the other site
+// does not know what the frame shows.
 func (p *Pages) Embedded(ctx context.Context, v *layout.Visit) error {
 	l, err := p.reading.place(ctx, v, embedUnder)
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *Pages) Embedded(ctx context.Context, v *layout.Visit) error {
 
 	data, err := p.reading.sources.embed(ctx, v, l)
 	if err != nil {
-		return noRevision(err)
+		return asUnknownPage(err)
 	}
 	return showEmbedded(v, data)
 }
@@ -60,7 +60,7 @@ func ShowTrouble(v *layout.Visit, status int, message string) error {
 }
 
 func showEmbedded(v *layout.Visit, data *embedded) error {
-	// Render into memory first, so that an error leaves no half page.
+	// Render into memory first, so that an error sends no half page.
 	var b bytes.Buffer
 	if err := embedTemplate.Execute(&b, data); err != nil {
 		return err
@@ -69,13 +69,13 @@ func showEmbedded(v *layout.Visit, data *embedded) error {
 	return nil
 }
 
-// embed reads the lines that the address names, for a page that other sites embed.
+// embed reads and draws the lines that the address names, for a page that other sites embed.
 func (p *sources) embed(ctx context.Context, v *layout.Visit, l place) (*embedded, error) {
-	first, last, err := chosenLines(v.Query.Get("lines"))
+	first, last, err := parseLineRange(v.Query.Get("lines"))
 	if err != nil {
 		return nil, err
 	}
-	src, paint, err := p.some(ctx, v, l, first, last-first+1)
+	src, paint, err := p.readLines(ctx, v, l, first, last-first+1)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +104,7 @@ func (p *sources) embed(ctx context.Context, v *layout.Visit, l place) (*embedde
 	}
 	out.Code = template.HTML(b)
 
-	// Only the source of a document has lines.
-	if markdown.Is(src.Language) {
+	if markdown.Is(src.Language) { // only the source of a document has lines
 		out.URL += plainQuery
 	}
 	switch end := code.number - 1; {
@@ -119,25 +118,25 @@ func (p *sources) embed(ctx context.Context, v *layout.Visit, l place) (*embedde
 	return out, nil
 }
 
-// chosenLines parses a range of lines: "12", "10-20", or "" for the maximum from the first.
-func chosenLines(text string) (first, last int, err error) {
+// parseLineRange parses a range of lines: "12", "10-20", or "" for the first maxEmbedded lines.
+func parseLineRange(text string) (first, last int, err error) {
 	if text == "" {
-		return 1, mostEmbedded, nil
+		return 1, maxEmbedded, nil
 	}
 
-	from, to, ranged := strings.Cut(text, "-")
-	if !ranged {
+	from, to, isRange := strings.Cut(text, "-")
+	if !isRange {
 		to = from
 	}
-	a, wrong := strconv.ParseUint(from, 10, 30)
-	b, bad := strconv.ParseUint(to, 10, 30)
-	if wrong != nil || bad != nil || a == 0 || b < a {
+	a, errA := strconv.ParseUint(from, 10, 30)
+	b, errB := strconv.ParseUint(to, 10, 30)
+	if errA != nil || errB != nil || a == 0 || b < a {
 		return 0, 0, call.Fail(call.ErrInvalid, "lines: want a line, as 12, or the first and the last, as 10-20.")
 	}
 
-	// Refuse instead of cutting, because the reader would not notice missing lines.
-	if b-a >= mostEmbedded {
-		return 0, 0, call.Fail(call.ErrInvalid, "lines: at most %d can be embedded; these are %d.", mostEmbedded, b-a+1)
+	// Refuse a range that is too long: if it were cut, the reader would not notice the missing lines.
+	if b-a >= maxEmbedded {
+		return 0, 0, call.Fail(call.ErrInvalid, "lines: at most %d can be embedded; these are %d.", maxEmbedded, b-a+1)
 	}
 	return int(a), int(b), nil
 }
@@ -147,9 +146,9 @@ func embedAddress(base, repo, commit, path string) string {
 	return base + embedUnder + strings.TrimPrefix(address(repo, commit, "blob", path), browseUnder)
 }
 
-// some reads count lines of a file from line first on. The returned painter knows which comments
+// readLines reads count lines of a file from line first on. The returned painter knows which comments
 // and strings are open before them.
-func (p *sources) some(ctx context.Context, v *layout.Visit, l place, first, count int) (src *browse.SourceResponse, paint *painter, err error) {
+func (p *sources) readLines(ctx context.Context, v *layout.Visit, l place, first, count int) (src *browse.SourceResponse, paint *painter, err error) {
 	src, err = p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, FirstLine: first, Lines: count})
 	if err != nil {
 		return nil, nil, err

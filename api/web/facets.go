@@ -17,16 +17,16 @@ var facetsTemplate = layout.Parse(templates, "templates/facets.html")
 // narrowing is the data of the facets.
 type narrowing struct {
 	Facets []facet
-	Count  string // address of the page with all files counted; "" if they are
-	Note   string // what was counted, on request
+	Count  string // address that counts further; "" if everything is counted
+	Note   string // says how complete a requested count is
 	Exact  bool   // all files were counted
-	Others bool   // all files were counted; the request is for other values of chosen facets
+	Others bool   // all files were counted; Count counts the values beside the chosen ones
 
-	Summary string // of the answer, by that count
+	Summary string // of the answer, by a requested count
 }
 
-// narrow returns the facets of a page's answer. If the answer was cut they are lower bounds, with
-// a link to count all files.
+// narrow returns the facets of a page's answer, with an address that counts further: all files if the
+// answer was cut, or the values beside chosen ones.
 func (r *results) narrow(resp *search.Response) narrowing {
 	n := narrowing{Facets: facetsOf(resp.CountFiles(), r.Box, facetRows)}
 	// Not if everything is counted already, or if a count has nothing to show.
@@ -37,32 +37,30 @@ func (r *results) narrow(resp *search.Response) narrowing {
 	return n
 }
 
-// countQuickly is the value of facets in an address for a page that counts without a request of
-// the reader.
+// A script requests a count with facets=quick without the reader's wish. It may take quickCount.
 const (
 	countQuickly = "quick"
 	quickCount   = 100 * time.Millisecond
 )
 
-// countFacets counts all files of a query by a search without lines.
-func (p *searching) countFacets(ctx context.Context, v catalog.Viewer, r *results, wanted string) (narrowing, error) {
+// countFacets counts all files of a query by a search without lines, and the values beside chosen
+// ones. mode is the value of facets in the address: countQuickly limits its time.
+func (p *searching) countFacets(ctx context.Context, v catalog.Viewer, r *results, mode string) (narrowing, error) {
 	req, err := r.request()
 	if err != nil {
 		return narrowing{}, err
 	}
 
-	// Without a request of the reader, a page only counts what is quick.
-	if wanted == countQuickly && !strings.Contains(req.Query, "timeout:") {
+	if mode == countQuickly && !strings.Contains(req.Query, "timeout:") {
 		req.Query = "timeout:" + quickCount.String() + " " + req.Query
 	}
 
-	// Names suffice; lines would be most of the answer.
 	resp, err := p.searcher.Search(ctx, v, req.Counting())
 	if err != nil {
 		return narrowing{}, err
 	}
 	found := resp.CountFiles()
-	p.countOthers(ctx, v, r, found)
+	p.countUnchosen(ctx, v, r, found)
 	return narrowing{
 		Facets:  facetsOf(found, r.Box, countedRows),
 		Note:    countNote(resp),
@@ -71,23 +69,24 @@ func (p *searching) countFacets(ctx context.Context, v catalog.Viewer, r *result
 	}, nil
 }
 
-// countOthers adds, for each facet with chosen values, the counts without them, so that a reader
-// can choose others too. Counts that are not exact are left out.
-func (p *searching) countOthers(ctx context.Context, v catalog.Viewer, r *results, found *search.Facets) {
+// countUnchosen replaces the counts of each facet that has chosen values by those of the query without
+// them, so that a reader can also choose further values. It keeps the old counts if the new ones would
+// not be exact.
+func (p *searching) countUnchosen(ctx context.Context, v catalog.Viewer, r *results, found *search.Facets) {
 	for i := range facetKinds {
 		k := &facetKinds[i]
 		c := k.chosen(r.Box.Query)
 		if c.filters == nil || len(tokensOf(c.rest)) == 0 {
 			continue
 		}
-		other := &results{Box: r.Box, typed: true}
-		other.Box.Query = "timeout:" + quickCount.String() + " " + grouped(c.rest)
-		req, err := other.request()
+		unchosen := &results{Box: r.Box, typed: true}
+		unchosen.Box.Query = "timeout:" + quickCount.String() + " " + grouped(c.rest)
+		req, err := unchosen.request()
 		if err != nil {
 			continue
 		}
 		if resp, err := p.searcher.Search(ctx, v, req.Counting()); err == nil && resp.HasEveryFile() {
-			*k.of(found) = *k.of(resp.CountFiles())
+			*k.valuesOf(found) = *k.valuesOf(resp.CountFiles())
 		}
 	}
 }
@@ -106,8 +105,8 @@ func countNote(resp *search.Response) string {
 	return "Some files were not searched: there may be more of each."
 }
 
-// counts shows only the facets of a query, for a script.
-func (p *searching) counts(ctx context.Context, v *layout.Visit, r *results) error {
+// showFacets answers a script with the facets of a query.
+func (p *searching) showFacets(ctx context.Context, v *layout.Visit, r *results) error {
 	n, err := p.countFacets(ctx, v.Viewer, r, v.Query.Get("facets"))
 	if err != nil {
 		return err
@@ -115,5 +114,5 @@ func (p *searching) counts(ctx context.Context, v *layout.Visit, r *results) err
 	return v.Show(r.head(), facetsTemplate, n)
 }
 
-// wantsCount reports whether an address requests a count of facets.
+// wantsCount reports whether a reader without scripts requests a count of facets.
 func wantsCount(v *layout.Visit) bool { return strings.EqualFold(v.Query.Get("facets"), "all") }

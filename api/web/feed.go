@@ -32,29 +32,28 @@ type atomEntry struct {
 	Content string   `xml:"content"`
 }
 
-// feed shows the last commits of a revision, or of the path in the query, for feed readers.
+// feed shows the last commits of a revision for feed readers: all, or those that changed the path in
+// the query.
 func (p *revisions) feed(ctx context.Context, v *layout.Visit, l place) error {
-	// The path is in the query, so that there is one page for all directories.
 	l.Path = v.Query.Get("path")
 	r, err := p.reader.Commits(ctx, v.Viewer, browse.CommitsRequest{Repo: l.Repo, Ref: l.Rev, Path: l.Path, PerPage: commitsPerPage})
 	if err != nil {
 		return err
 	}
 
-	// The format needs an absolute address as identity, which never changes.
+	// Atom identifies a feed by an absolute address.
 	base := p.base()
 	page := base + l.At("commits", l.Path)
-	// The format needs a time, also without entries.
+	// Atom needs a time even if the feed has no entries.
 	out := atom{Title: layout.Plain(l.Repo + " " + l.Revision() + " " + l.Path), ID: page, Link: atomLink{page}, Updated: stamp(p.now())}
 
 	for i := range r.Commits {
 		c := &r.Commits[i]
-		// The newest commit is the first.
-		if i == 0 {
+		if i == 0 { // the newest commit
 			out.Updated = stamp(c.Date)
 		}
 
-		// The address of the commit only, so that an entry is the same in each feed.
+		// Identify a commit by its own address, so that it is the same entry in each feed.
 		url := base + address(l.Repo, "", "commit", c.Hash)
 		out.Entries = append(out.Entries, atomEntry{layout.Plain(c.Message), url, stamp(c.Date), layout.Plain(c.AuthorName), atomLink{url}, layout.Plain(c.Body)})
 	}

@@ -25,30 +25,30 @@ import (
 
 var fileTemplate = layout.Parse(templates, "templates/file.html", "templates/place.html")
 
-// The shape of a file's page: blocks that a browser lays out only where they are
-// seen, so that the largest file opens at once and can still be searched by the
-// browser's own means.
+// Limits of a file's page. It consists of blocks, which a browser lays out only while they are visible.
+// So the largest file opens at once, and the browser can still search in it.
 const (
 	blockLines    = 200
-	colouredSpans = 2500             // from the start; the rest is plain until it comes near the window
+	colouredSpans = 2500             // coloured runs on a page; a script requests the colours of later blocks
 	mostShown     = 8 << 20          // bytes of a file on a page
 	longestShown  = 16 << 10         // bytes of a line
-	streamedFrom  = 256 << 10        // bytes of a file whose page is sent block by block
-	mostStreaming = 10 * time.Minute // that a reader may take for it
+	streamedFrom  = 256 << 10        // bytes of the smallest file whose page is sent block by block
+	mostStreaming = 10 * time.Minute // how long a reader may take to receive such a page
 )
 
 var errSlowReader = errors.New("the reader is too slow")
 
-// file shows the page of one file.
+// file shows the page of a file, or answers a script with a block of it. With now=LINE it redirects to
+// where the line is in HEAD. A directory's address it redirects to the directory's page.
 func (p *sources) file(ctx context.Context, v *layout.Visit, l place) error {
 	if v.Part == "block" {
 		return p.block(ctx, v, l)
 	}
 	if line, err := strconv.Atoi(v.Query.Get("now")); err == nil && line > 0 {
-		return p.today(ctx, v, l, line)
+		return p.redirectToHead(ctx, v, l, line)
 	}
 	src, err := p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
-	if errors.Is(err, call.ErrFileNotFound) && p.directory(ctx, v, l) {
+	if errors.Is(err, call.ErrFileNotFound) && p.isDirectory(ctx, v, l) {
 		return v.Redirect(http.StatusFound, l.At("tree", l.Path))
 	}
 	if err != nil {
@@ -56,11 +56,11 @@ func (p *sources) file(ctx context.Context, v *layout.Visit, l place) error {
 	}
 
 	data := newFilePage(l, src)
-	data.Beside = p.beside(ctx, v, l)
+	data.Beside = p.treeBeside(ctx, v, l)
 	var code *blocks
 	if !src.Binary {
-		code = p.fill(ctx, v, data, src)
-		data.EmbedLines = min(src.Total, mostEmbedded)
+		code = p.addText(ctx, v, data, src)
+		data.EmbedLines = min(src.Total, maxEmbedded)
 	}
 	if p.framed && data.EmbedLines > 0 {
 		data.Embed = embedAddress(p.base(), l.Repo, src.Commit, l.Path)
@@ -73,9 +73,9 @@ func (p *sources) file(ctx context.Context, v *layout.Visit, l place) error {
 	return v.Show(head, fileTemplate, data)
 }
 
-// today redirects from a line of a commit to where it is in HEAD. A line that went leads to what came
-// in its place, and a file that went to its page, which tells where it is now.
-func (p *sources) today(ctx context.Context, v *layout.Visit, l place, line int) error {
+// redirectToHead redirects from a line of a commit to where it is in HEAD, or to the lines that replaced
+// it. For a file that HEAD does not have, it redirects to the file's page, which says where it went.
+func (p *sources) redirectToHead(ctx context.Context, v *layout.Visit, l place, line int) error {
 	page := address(l.Repo, "", "blob", l.Path)
 	r, err := p.reader.Diff(ctx, v.Viewer, browse.DiffRequest{Repo: l.Repo, Base: cmp.Or(l.Rev, "HEAD"), Head: "HEAD", Path: l.Path, Context: -1})
 	switch {
@@ -92,38 +92,39 @@ func (p *sources) today(ctx context.Context, v *layout.Visit, l place, line int)
 	return v.Redirect(http.StatusSeeOther, lineOf(page, l.Path, line))
 }
 
-// lineAfter is the number of a line after the changes of hunks without context.
+// lineAfter returns the number of a line after the changes of hunks, which have no context. For a
+// removed line it returns the line in its place.
 func lineAfter(hunks []browse.DiffHunk, line int) int {
-	moved := 0
+	shift := 0
 	for _, h := range hunks {
 		switch {
 		case h.OldLines > 0 && line >= h.OldStart && line < h.OldStart+h.OldLines:
 			return max(1, h.NewStart+min(line-h.OldStart, max(0, h.NewLines-1)))
 		case line > h.OldStart:
-			moved += h.NewLines - h.OldLines
+			shift += h.NewLines - h.OldLines
 		}
 	}
-	return line + moved
+	return line + shift
 }
 
-// filePage is a file for its template.
+// filePage is the data of a file's page.
 type filePage struct {
 	place
 	Commit, Short, Permalink, External string
-	Embed                              string // where a page of another site shows it from; "" for nowhere
-	EmbedLines                         int    // that such a page shows
+	Embed                              string // address for pages of other sites that embed it; "" if they may not
+	EmbedLines                         int    // number of lines that such a page shows
 	Language, Encoding, Size, Lines    string
-	Forged                             int // characters that make the text read as another
+	Forged                             int // number of characters that make the text look like another one
 	Tab                                int
 	Binary, Image, LFS, Cut, Link      bool
-	LinkURL                            string // of the place to which a symbolic link leads; "" outside of the repository
-	Here                               string // query that finds in this file only
+	LinkURL                            string // page of a symbolic link's target; "" if that is outside of the repository
+	Here                               string // query that searches in this file only
 	Code                               template.HTML
 	Aside                              template.HTML // the outline
-	Markdown                           bool          // it can be shown as a document
-	Document                           *document     // the file as one; nil where its source is shown
-	Refused                            string        // why it is
-	Beside                             []leaf
+	Markdown                           bool          // the file can be shown as a document
+	Document                           *document     // the file as a document; nil if its source is shown
+	Refused                            string        // why a document is shown as source
+	Beside                             []leaf        // the tree beside the file
 }
 
 // Asking returns the start of a question about lines of the file, for an address. LINES is the
@@ -132,7 +133,7 @@ func (f *filePage) Asking() string {
 	return url.QueryEscape("About "+f.Repo+" "+f.Path+":") + "LINES" + url.QueryEscape(" at "+f.Short+": ") + "&repos=" + url.QueryEscape(f.Repo)
 }
 
-// Came is the beginning of a search for the commits in which a line came, for an address; TEXT stands
+// Came returns the beginning of a search for the commits that added a line, for an address. TEXT stands
 // for the line.
 func (f *filePage) Came() string {
 	return url.QueryEscape("type:diff reposet:"+valueOf(f.Repo)+" added:") + "TEXT"
@@ -171,14 +172,14 @@ func tabOf(language string) int {
 	return 4
 }
 
-// fill puts the text of a file on its page. It returns the code of one that is sent
-// block by block, else nil.
-func (p *sources) fill(ctx context.Context, v *layout.Visit, page *filePage, src *browse.SourceResponse) (code *blocks) {
+// addText adds the text of a file to its page: as a document, or as lines with an outline. For a large
+// file it adds marks instead, and returns the blocks to send in their place; otherwise nil.
+func (p *sources) addText(ctx context.Context, v *layout.Visit, page *filePage, src *browse.SourceResponse) (code *blocks) {
 	text := src.Content
 	if len(text) > mostShown {
 		text, page.Cut = text[:mostShown], true
 	}
-	page.Forged = layout.Forged(text)
+	page.Forged = layout.CountForged(text)
 
 	source := markdownOf(src.Language, page.Path, text)
 	if page.Markdown = source != nil; page.Markdown && asksForSource(v) {
@@ -187,7 +188,7 @@ func (p *sources) fill(ctx context.Context, v *layout.Visit, page *filePage, src
 		page.Document, page.Refused = p.document(ctx, page.place, page.Path, source, 1)
 	}
 
-	// The outline costs more than the lines: a large file does not wait for it.
+	// The outline takes longer than the lines, so a large file is sent before it.
 	switch {
 	case page.Document != nil:
 	case len(text) >= streamedFrom:
@@ -204,15 +205,14 @@ func (p *sources) fill(ctx context.Context, v *layout.Visit, page *filePage, src
 	return code
 }
 
-// asksForSource reports whether a reader wants the source of a file, or lines of it,
-// which a document does not have.
+// asksForSource reports whether the address requests the source of a document, or some of its lines.
 func asksForSource(v *layout.Visit) bool {
 	return v.Query.Get("plain") == "1" || v.Query.Get("highlightRange") != ""
 }
 
-// directory reports whether a place is one. A link of a document does not say
-// whether it leads to a file.
-func (p *sources) directory(ctx context.Context, v *layout.Visit, l place) bool {
+// isDirectory reports whether a place is a directory. Links in documents lead to the page of a file,
+// even if their target is a directory.
+func (p *sources) isDirectory(ctx context.Context, v *layout.Visit, l place) bool {
 	_, err := p.reader.ListTree(ctx, v.Viewer, browse.ListTreeRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, MaxEntries: 1})
 	return err == nil
 }
@@ -224,7 +224,7 @@ func (p *sources) block(ctx context.Context, v *layout.Visit, l place) error {
 	if err != nil || first < 1 {
 		return call.Fail(call.ErrInvalid, "first is the number of a line, from 1.")
 	}
-	src, paint, err := p.some(ctx, v, l, first, blockLines)
+	src, paint, err := p.readLines(ctx, v, l, first, blockLines)
 	if err != nil {
 		return err
 	}
@@ -242,12 +242,12 @@ func (p *sources) block(ctx context.Context, v *layout.Visit, l place) error {
 
 // blocks draws a file block by block.
 type blocks struct {
-	text    []byte // that is not drawn yet
-	number  int    // of its first line
-	spans   int    // coloured runs so far
+	text    []byte // not drawn yet
+	number  int    // line number of the start of text
+	spans   int    // coloured runs drawn so far
 	paint   *painter
-	anchors bool // each line has an element of its own
-	lines   []byte
+	anchors bool   // draw an element for each line number, so that addresses can lead to it
+	lines   []byte // buffer for the lines of a block
 }
 
 func newBlocks(text []byte, language string) *blocks {
@@ -258,7 +258,7 @@ func newBlocks(text []byte, language string) *blocks {
 //
 //	<div class="block"><pre class="nums">1 2 ... 200</pre><pre class="text">...</pre></div>
 func (b *blocks) append(dst []byte) []byte {
-	// Decided for a whole block: the script asks for the colours of a block, not of a line.
+	// A block is coloured as a whole or not at all, because the script requests the colours of blocks.
 	first, plain := b.number, b.spans > colouredSpans
 	b.lines = b.lines[:0]
 	for ; b.number < first+blockLines && len(b.text) > 0; b.number++ {
@@ -274,7 +274,7 @@ func (b *blocks) append(dst []byte) []byte {
 
 	dst = append(dst, `<div class="block`...)
 
-	// The class tells the height, which a browser reserves for what it does not lay out.
+	// The class tells the browser the height to reserve for a block that it does not lay out.
 	if b.number-first == blockLines {
 		dst = append(dst, " full"...)
 	}
@@ -282,11 +282,11 @@ func (b *blocks) append(dst []byte) []byte {
 		dst = append(dst, " bare"...)
 	}
 
-	// Line numbers are a column of their own, so that copying the text does not copy them.
+	// Draw the line numbers as a separate column, so that copying the text does not copy them.
 	dst = fmt.Appendf(dst, `" data-first="%d"><pre class="nums" aria-hidden="true">`, first)
 
 	for n := first; n < b.number; n++ {
-		// An address of a line leads to an element; in a large file the script goes there instead.
+		// An address of a line leads to its element. In a large file a script scrolls there instead.
 		if b.anchors {
 			dst = append(appendInt(append(dst, `<span id="L`...), n), `">`...)
 			dst = append(appendInt(dst, n), "</span>\n"...)
@@ -305,26 +305,26 @@ func appendBlocks(dst, text []byte, language string) []byte {
 	return dst
 }
 
-// The marks are placeholders in a page for the blocks of a large file and its outline. No name in
-// git contains a zero byte, so nothing else looks like them.
+// codeMark and asideMark are placeholders in a page for the blocks of a large file and its outline.
+// Nothing else in a page has a zero byte.
 const (
 	codeMark  = "\x00code\x00"
 	asideMark = "\x00aside\x00"
 )
 
-// streamFile sends the page of a large file from its beginning: it sends the first lines while it
-// renders the others and their outline, which takes longer.
+// streamFile sends the page of a large file part by part, so that its first lines arrive while it draws
+// the others and makes the outline. It gives up on a reader who takes too long.
 func (p *sources) streamFile(ctx context.Context, v *layout.Visit, l place, h layout.Head, data any, code *blocks) error {
 	if err := v.Show(h, fileTemplate, data); err != nil {
 		return err
 	}
 
-	// The page is drawn once, with marks, so that it is the same template as that of a small file.
+	// Draw the page with marks, by the template of small files, and split it at the marks.
 	before, after, _ := bytes.Cut(v.Body, []byte(codeMark))
 	between, after, _ := bytes.Cut(after, []byte(asideMark))
 	v.Body = nil
 
-	// With room for one, so that it ends too where the reader has left.
+	// The channel has room for the outline, so that its goroutine ends even if the reader has left.
 	outline, until := make(chan template.HTML, 1), p.now().Add(mostStreaming)
 	go func() { outline <- p.symbols(ctx, v, l) }()
 
@@ -333,7 +333,7 @@ func (p *sources) streamFile(ctx context.Context, v *layout.Visit, l place, h la
 			return err
 		}
 
-		// One buffer for all blocks: the whole file drawn is several times as large.
+		// Reuse one buffer for all blocks, because a drawn file is several times as large as its text.
 		var block []byte
 		for n := 0; len(code.text) > 0; n++ {
 			block = code.append(block[:0])
@@ -341,12 +341,12 @@ func (p *sources) streamFile(ctx context.Context, v *layout.Visit, l place, h la
 				return err
 			}
 
-			// A connection that takes a byte now and then would hold the file in memory.
+			// Give up on a slow reader, because the file is in memory meanwhile.
 			if p.now().After(until) {
 				return errSlowReader
 			}
 
-			// Send what is visible first at once, and the rest when the buffer is full.
+			// Send the first block at once, and the others when the buffer is full.
 			if n > 0 {
 				continue
 			}
@@ -355,7 +355,7 @@ func (p *sources) streamFile(ctx context.Context, v *layout.Visit, l place, h la
 			}
 		}
 
-		// The outline is waited for only here, when all the lines have gone.
+		// Wait for the outline only now, after all lines.
 		for _, part := range [][]byte{between, []byte(<-outline), after} {
 			if _, err := w.Write(part); err != nil {
 				return err
@@ -366,7 +366,7 @@ func (p *sources) streamFile(ctx context.Context, v *layout.Visit, l place, h la
 	return nil
 }
 
-// appendShown appends a line with its end. It cuts a very long line, and says how much is missing.
+// appendShown appends a line and a line break. It cuts a very long line, and says how much is missing.
 func appendShown(dst, line []byte, colours []lex.Span) []byte {
 	if len(line) > longestShown {
 		dst = appendCode(dst, line[:longestShown], nil, nil)
@@ -377,5 +377,5 @@ func appendShown(dst, line []byte, colours []lex.Span) []byte {
 
 func short(commit string) string { return commit[:min(len(commit), 10)] }
 
-// noPath fails for a kind of page that needs a path.
-func noPath() error { return call.Fail(call.ErrNotFound, "The address names no commit.") }
+// noCommit returns the error for an address that lacks its commit.
+func noCommit() error { return call.Fail(call.ErrNotFound, "The address names no commit.") }

@@ -13,23 +13,23 @@ import (
 
 var findTemplate = layout.Parse(templates, "templates/find.html", "templates/place.html")
 
-// symbolsFound is how many symbols the page of them lists.
-const symbolsFound = 100
+// maxFoundSymbols limits the symbols that the page for finding them lists.
+const maxFoundSymbols = 100
 
-// finder is a page on which one of many is found by a few letters. A script shows its
-// list in a dialog of other pages.
+// finder is a page that finds a file or a symbol by a few letters. A script shows its list in a dialog
+// of other pages.
 type finder struct {
 	place
-	What, Letters string // what is found, and of what the letters are
-	Query, Said   string
+	What, Letters string // Files by path, or Symbols by name
+	Query, Said   string // Said says how many were found, or what to type
 	Rows          []foundRow
-	Similar       []foundRow // what may be meant, with the page that looks for it
+	Similar       []foundRow // similar names, with the addresses that find them
 }
 
 // foundRow is one result: a path, or a name with its kind and location.
 type foundRow struct {
 	URL, Name, Kind, In, Where string
-	Label                      template.HTML // a path with the letters that were found
+	Label                      template.HTML // a path with its matching letters marked
 }
 
 // show shows the page of a finder.
@@ -67,7 +67,8 @@ func (p *reading) symbols(ctx context.Context, v *layout.Visit, l place) error {
 	return page.show(v, "Find a symbol")
 }
 
-// findSymbols fills the page with what its letters find.
+// findSymbols adds to the page the symbols that its letters find, or a sentence that says why it finds
+// none.
 func (p *reading) findSymbols(ctx context.Context, v *layout.Visit, page *finder) error {
 	switch {
 	case !page.Indexed:
@@ -81,7 +82,7 @@ func (p *reading) findSymbols(ctx context.Context, v *layout.Visit, page *finder
 		return nil
 	}
 
-	r, err := p.suggester.Symbols(ctx, v.Viewer, suggest.SymbolsRequest{Repo: page.Repo, Ref: page.Rev, Query: page.Query, Limit: symbolsFound})
+	r, err := p.suggester.Symbols(ctx, v.Viewer, suggest.SymbolsRequest{Repo: page.Repo, Ref: page.Rev, Query: page.Query, Limit: maxFoundSymbols})
 	if err != nil {
 		return err
 	}

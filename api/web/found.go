@@ -19,15 +19,15 @@ import (
 
 // The size of a page of commits.
 const (
-	pageCommits  = 40 // or files of commits
-	typedCommits = 10 // while somebody types
-	commitFiles  = 5  // of a commit, whose page has all
-	fileRows     = 40 // lines of one of them
-	nearRows     = 3  // lines around one that matches
-	messageRows  = 5  // of a message below its first, those that match
+	pageCommits  = 40 // commits, or changed files, on a page
+	typedCommits = 10 // the same, while somebody types the query
+	commitFiles  = 5  // files shown of one commit
+	fileRows     = 40 // lines shown of one file
+	nearRows     = 3  // lines shown before and after one that matches
+	messageRows  = 5  // matching lines shown of a message, below its first line
 )
 
-// findCommits searches for a page of commits.
+// findCommits searches for the page of commits that begins after the position after; "" for the first.
 func (p *searching) findCommits(ctx context.Context, v catalog.Viewer, r *results, after string) (*heap, error) {
 	req := search.Request{
 		Query: r.Query, Regexp: r.Regexp, CaseSensitive: r.Case, Words: r.Whole,
@@ -43,7 +43,7 @@ func (p *searching) findCommits(ctx context.Context, v catalog.Viewer, r *result
 	return &heap{commits: found}, err
 }
 
-// fillCommits takes over the commits that were found.
+// fillCommits sets the page's fields from the answer of a search for commits.
 func (r *results) fillCommits(found *search.CommitsResponse) {
 	of := "commits"
 	r.Summary = counted(found.Total, "commit", "commits")
@@ -79,23 +79,23 @@ func (r *results) fillCommits(found *search.CommitsResponse) {
 	}
 }
 
-// ordersOf is the orders that commits may have.
+// ordersOf returns links to the same search in the orders that commits may have.
 func ordersOf(b layout.Box) viewList {
 	newest, best := b, b
 	newest.Best, best.Best = false, true
 	return viewList{"Order", []view{{"newest first", searchURL(newest, 0), !b.Best}, {"best first", searchURL(best, 0), b.Best}}}
 }
 
-// sideOf are the filters of lines that came and of lines that went.
-var sideOf = []struct{ name, filter string }{{"± both", ""}, {"+ added", "added:"}, {"− removed", "removed:"}}
+// lineFilters has the filters for added and for removed lines.
+var lineFilters = []struct{ name, filter string }{{"± both", ""}, {"+ added", "added:"}, {"− removed", "removed:"}}
 
-// sidesOf returns links to the same search in added lines, removed lines, or both. It returns nil
-// for a query that looks for no lines.
+// sidesOf returns links to the same search in added lines, in removed lines, and in both. It returns nil
+// for a query that does not search in lines.
 func sidesOf(b layout.Box) []view {
 	var out []view
-	for _, s := range sideOf {
+	for _, s := range lineFilters {
 		other := b
-		other.Query = sided(b.Query, s.filter, diffQuery.MatchString(b.Query))
+		other.Query = withLineFilter(b.Query, s.filter, diffQuery.MatchString(b.Query))
 		out = append(out, view{s.name, searchURL(other, 0), other.Query == b.Query})
 	}
 	if out[1].URL == out[2].URL || !slices.ContainsFunc(out, func(v view) bool { return v.Here }) {
@@ -104,9 +104,10 @@ func sidesOf(b layout.Box) []view {
 	return out
 }
 
-// sided is a query whose texts of lines are looked for in lines with a filter. bare tells that a text
-// without a filter is one of lines.
-func sided(q, filter string, bare bool) string {
+// withLineFilter returns a query that searches for its texts in lines of one kind: filter is added:,
+// removed:, or "" for both. plainInLines means that a text without a filter searches in lines, as with
+// type:diff. Otherwise it searches in messages, and stays unchanged.
+func withLineFilter(q, filter string, plainInLines bool) string {
 	tokens := tokensNamed(q, changeName)
 	for i, t := range slices.Backward(tokens) {
 		not, text := "", t.text
@@ -116,14 +117,14 @@ func sided(q, filter string, bare bool) string {
 		switch {
 		case t.filter == "added" || t.filter == "removed":
 			_, value, _ := strings.Cut(text, ":")
-			if filter == "" && !bare {
-				continue // with type:commit a text alone is one of the message
+			if filter == "" && !plainInLines {
+				continue // without its filter the text would search in messages
 			}
 			text = filter + value
-		case t.filter != "" || !bare || operates(tokens, i):
+		case t.filter != "" || !plainInLines || isOperator(tokens, i):
 			continue
 		case strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")"):
-			text = "(" + sided(text[1:len(text)-1], filter, bare) + ")"
+			text = "(" + withLineFilter(text[1:len(text)-1], filter, plainInLines) + ")"
 		default:
 			text = filter + text
 		}
@@ -132,7 +133,7 @@ func sided(q, filter string, bare bool) string {
 	return q
 }
 
-// commitFacets is the facets of commits: what is chosen stands in the query.
+// commitFacets returns the facets of found commits: repositories, authors, and months or years.
 func commitFacets(found *search.CommitFacets, b layout.Box) []facet {
 	var out []facet
 	for _, k := range commitFacetKinds {
@@ -140,7 +141,7 @@ func commitFacets(found *search.CommitFacets, b layout.Box) []facet {
 			out = append(out, f)
 		}
 	}
-	if f := spansOf(found, b); len(f.Rows) > 0 {
+	if f := monthFacet(found, b); len(f.Rows) > 0 {
 		out = append(out, f)
 	}
 	return out
@@ -155,8 +156,8 @@ var commitFacetKinds = []struct {
 		func(f *search.CommitFacets) []search.FacetValue { return f.Authors }},
 }
 
-// spansOf is the facet of months, or of years where there are many months.
-func spansOf(found *search.CommitFacets, b layout.Box) facet {
+// monthFacet returns the facet of months, or of years if there are many months.
+func monthFacet(found *search.CommitFacets, b layout.Box) facet {
 	f := facet{Name: "Months"}
 	values := found.Months
 	if len(values) > facetRows {
@@ -186,10 +187,10 @@ func spansOf(found *search.CommitFacets, b layout.Box) facet {
 	return f
 }
 
-// dateFilters matches what spansOf writes.
+// dateFilters matches the filters that monthFacet writes.
 var dateFilters = regexp.MustCompile(`(?:^|\s)(?:since|until):\S+`)
 
-// appendCommit appends a commit: what it says, and what it changed.
+// appendCommit appends a commit: its head, the matching lines of its message, and its first files.
 func (r *results) appendCommit(dst []byte, c *search.FoundCommit) []byte {
 	page := address(c.Repository, "", "commit", c.ID)
 	subject, body, _ := strings.Cut(c.Message, "\n")
@@ -219,7 +220,8 @@ func (r *results) appendCommit(dst []byte, c *search.FoundCommit) []byte {
 	return append(dst, "</article>\n"...)
 }
 
-// appendMessage appends those lines of a message below the first that match.
+// appendMessage appends the matching lines of a message's body, up to messageRows. at is the offset of
+// the body in the message, to which the marks refer.
 func appendMessage(dst []byte, body string, marks []span, at int) []byte {
 	rows := 0
 	for line := range strings.Lines(body) {
@@ -248,8 +250,8 @@ func spansIn(marks []changes.Span) []span {
 	return out
 }
 
-// appendFoundFile appends a changed file with its hunks. Numbers of lines lead to the file as it was
-// then, and the head of a hunk to where its first line is now.
+// appendFoundFile appends a changed file with its hunks, up to fileRows lines. Line numbers lead to the
+// file at the commit or its parent, and the head of a hunk to where its first line is in HEAD.
 func appendFoundFile(dst []byte, c *search.FoundCommit, f *changes.FileMatch) []byte {
 	row := changedFile{Status: strings.ToUpper(f.Status[:min(1, len(f.Status))])}
 	old, now := address(c.Repository, c.Parent, "blob", cmp.Or(f.From, f.Path)), address(c.Repository, c.ID, "blob", f.Path)
@@ -276,7 +278,7 @@ func appendFoundFile(dst []byte, c *search.FoundCommit, f *changes.FileMatch) []
 	left := fileRows
 	for i := range f.Hunks {
 		if left > 0 {
-			dst = appendFound(dst, c, f, &f.Hunks[i], old, now, &left)
+			dst = appendFoundHunk(dst, c, f, &f.Hunks[i], old, now, &left)
 		}
 	}
 	dst = append(dst, "</div>\n"...)
@@ -286,11 +288,12 @@ func appendFoundFile(dst []byte, c *search.FoundCommit, f *changes.FileMatch) []
 	return dst
 }
 
-// leftOut stands for lines that are not shown.
+// leftOut is a row that stands for lines that are not shown.
 const leftOut = `<div class="row gap"><span class="no">⋯</span></div>` + "\n"
 
-// appendFound appends a hunk, of which left lines are shown at most.
-func appendFound(dst []byte, c *search.FoundCommit, f *changes.FileMatch, h *changes.Hunk, old, now string, left *int) []byte {
+// appendFoundHunk appends a hunk with at most *left lines, and reduces left by those. old and now are the
+// pages of the file before and after the commit.
+func appendFoundHunk(dst []byte, c *search.FoundCommit, f *changes.FileMatch, h *changes.Hunk, old, now string, left *int) []byte {
 	dst = fmt.Appendf(dst, `<div class="row hunk"><code>@@ -%d,%d +%d,%d @@</code>`, h.Old.Start, h.Old.Lines, h.New.Start, h.New.Lines)
 	if f.Status != "deleted" {
 		line := max(1, h.New.Start)
@@ -330,8 +333,8 @@ func appendFound(dst []byte, c *search.FoundCommit, f *changes.FileMatch, h *cha
 	return dst
 }
 
-// markRows gives the lines of a hunk their marks, and tells which are shown: those near one that
-// matches, or all where none does.
+// markRows sets the marks of a hunk's lines, and returns which lines to show: those near a matching one,
+// or all if none matches.
 func markRows(rows []changedLine, h *changes.Hunk) []bool {
 	shown, marks, at := make([]bool, len(rows)), spansIn(h.Marks), 0
 	for i := range rows {

@@ -11,11 +11,11 @@ import (
 	"github.com/shoalsearch/shoal/node/suggest"
 )
 
-// goRow is a place that a pasted text names, for the template.
+// goRow is a link to a place that the query names, such as a file, a commit or a frame of a call stack.
 type goRow struct {
 	URL, Name, In string
-	Code          template.HTML // the source line, of a frame with those around it; "" for none
-	Say           string        // of what has no source line: the subject of a commit, the kind of a symbol
+	Code          template.HTML // the source line, for a frame with the lines around it; "" for none
+	Say           string        // text in place of a source line: the subject of a commit, the kind of a symbol
 }
 
 // goRows converts targets to rows.
@@ -46,13 +46,14 @@ func goRowOf(t *suggest.Target) goRow {
 		row.Name, row.Say, row.URL = "files "+t.Text, "", "/search?query="+url.QueryEscape(t.Query)
 	default:
 		row.URL = address(t.Repository, t.Revision, "blob", t.Path)
-		row.atLines(t)
+		row.setLines(t)
 	}
 	return row
 }
 
-// atLines leads to the lines of a file, with the source of the first.
-func (row *goRow) atLines(t *suggest.Target) {
+// setLines makes the row lead to the lines that t names in its file, and shows the source of the first
+// one.
+func (row *goRow) setLines(t *suggest.Target) {
 	if t.Line == 0 {
 		return
 	}
@@ -70,7 +71,7 @@ func (row *goRow) atLines(t *suggest.Target) {
 	}
 }
 
-// appendFrame appends the lines around a frame, its own with a mark.
+// appendFrame appends the line of a frame, marked and with a link, and the lines around it.
 func appendFrame(dst []byte, t *suggest.Target, url string) []byte {
 	paint, text := newPainter(t.Language, t.Open), []byte(t.Around)
 	for n := t.First; len(text) > 0; n++ {
@@ -90,14 +91,14 @@ func appendFrame(dst []byte, t *suggest.Target, url string) []byte {
 // isTrace reports whether targets are the frames of a call stack.
 func isTrace(list []suggest.Target) bool { return len(list) > 0 && list[len(list)-1].Frame }
 
-// nearest describes the files that contain most of a text that no file contains as a whole.
+// nearest is a search for most words of a query, with its first files.
 type nearest struct {
 	Parts, URL string
 	Files      template.HTML
-	Apart      bool // other files have its words, apart from each other
+	Apart      bool // the page also has files with all words, but not together
 }
 
-// nearestOf renders the first files of the nearest query that has results.
+// nearestOf renders the first files of a nearest search.
 func (r *results) nearestOf(n *suggest.Nearest) *nearest {
 	box := r.Box
 	box.Query, box.Regexp, box.Case, box.Whole = n.Request.Query, true, false, false
@@ -117,5 +118,5 @@ func (r *results) nearestOf(n *suggest.Nearest) *nearest {
 	return out
 }
 
-// nearestFiles is how many files with most of a text a page shows; its link has all.
+// nearestFiles is how many files of the nearest search a page shows. Its link leads to all.
 const nearestFiles = 10

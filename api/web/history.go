@@ -28,7 +28,7 @@ var (
 	blameTemplate    = layout.Parse(templates, "templates/blame.html", "templates/place.html")
 )
 
-// Entries of a page of each list.
+// Entries on a page of a list.
 const (
 	commitsPerPage = 50
 	refsPerPage    = 100
@@ -49,7 +49,7 @@ type commitDay struct {
 
 func (p dating) commitRow(repo string, c *browse.CommitInfo) commitRow {
 	return commitRow{
-		Hash: c.Hash, Short: short(c.Hash), URL: address(repo, "", "commit", c.Hash), Files: address(repo, c.Hash, "tree", ""), Message: c.Message, Body: strings.ReplaceAll(c.Body, "\r\n", "\n"), // as some editors end lines; it says nothing
+		Hash: c.Hash, Short: short(c.Hash), URL: address(repo, "", "commit", c.Hash), Files: address(repo, c.Hash, "tree", ""), Message: c.Message, Body: strings.ReplaceAll(c.Body, "\r\n", "\n"), // some editors end lines with \r\n
 
 		Author: c.AuthorName, Email: c.AuthorEmail, When: p.ago(c.Date), Date: c.Date.UTC().Format("2006-01-02 15:04 UTC"),
 	}
@@ -86,12 +86,12 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 		Newer, Older string
 		Feed         string
 		Shallow      bool   // the mirror lacks older commits
-		Lines        string // of the file, whose history is shown; "" for all
-		Switch       string // link to the page with or without .mailmap
-		Until, GoOn  string // where a slow search stopped, and the link to continue
+		Lines        string // lines of the file whose history is shown; "" for the whole file
+		Switch       string // link to the same page without .mailmap, or with it
+		Until, GoOn  string // date at which a slow search stopped, and the link that continues it
 	}{place: l, Request: req, Shallow: r.Shallow, Feed: l.At("commits.atom", "") + "?" + url.Values{"path": {l.Path}}.Encode(), Total: counted(r.Total, "commit", "commits"), Lines: lines}
 
-	// If counting stopped or the history is cut, there are more.
+	// The total is a minimum if the count stopped early, or the mirror lacks older commits.
 	if r.AtLeast || r.Shallow {
 		data.Total = "≥ " + data.Total
 	}
@@ -105,7 +105,7 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 		last.Rows = append(last.Rows, p.commitRow(l.Repo, &r.Commits[i]))
 	}
 
-	// Other filters stay in the address.
+	// with returns the address of this page's query with another value, on the first page.
 	with := func(name, value string) string {
 		q := url.Values{}
 		maps.Copy(q, v.Query)
@@ -113,7 +113,7 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 		q.Set(name, value)
 		return "?" + q.Encode()
 	}
-	turn := func(n int) string { return with("page", fmt.Sprint(n)) }
+	pageURL := func(n int) string { return with("page", fmt.Sprint(n)) }
 
 	data.Switch = with("verbatim", "1")
 	if req.Verbatim {
@@ -125,29 +125,29 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 	}
 
 	if req.Page > 1 {
-		data.Newer = turn(req.Page - 1)
+		data.Newer = pageURL(req.Page - 1)
 	}
 
-	// A full page does not mean that there is another; an exact count does.
-	if lines == "" && len(r.Commits) == commitsPerPage && (r.AtLeast || goesOn(req.Page, commitsPerPage, r.Total)) {
-		data.Older = turn(req.Page + 1)
+	// After a full page there may be more. An exact total says whether there are.
+	if lines == "" && len(r.Commits) == commitsPerPage && (r.AtLeast || hasNextPage(req.Page, commitsPerPage, r.Total)) {
+		data.Older = pageURL(req.Page + 1)
 	}
 	return v.Show(layout.Head{Title: "History of " + l.Repo, Page: "commits"}, commitsTemplate, data)
 }
 
-// commitsOf returns the commits of a request, or the newest commits that changed some lines of
-// its file, "12" or "12-20".
+// commitsOf returns the commits of a request, or if lines is "12" or "12-20", the newest commits that
+// changed these lines of its file.
 func (p *revisions) commitsOf(ctx context.Context, v catalog.Viewer, req browse.CommitsRequest, lines string) (*browse.CommitsResponse, error) {
 	if lines == "" {
 		return p.reader.Commits(ctx, v, req)
 	}
-	from, to, several := strings.Cut(lines, "-")
-	if !several {
+	from, to, isRange := strings.Cut(lines, "-")
+	if !isRange {
 		to = from
 	}
-	first, bad := strconv.Atoi(from)
-	last, worse := strconv.Atoi(to)
-	if bad != nil || worse != nil || first < 1 || last < first {
+	first, firstErr := strconv.Atoi(from)
+	last, lastErr := strconv.Atoi(to)
+	if firstErr != nil || lastErr != nil || first < 1 || last < first {
 		return nil, call.Fail(call.ErrInvalid, "lines is a number or a range of them: 12 or 12-20.")
 	}
 	r, err := p.reader.Trace(ctx, v, browse.TraceRequest{Repo: req.Repo, Ref: req.Ref, Path: req.Path, First: first, Last: last, Verbatim: req.Verbatim, Limit: 100})
@@ -162,31 +162,29 @@ type blamePage struct {
 	place
 	Binary  bool
 	Code    template.HTML
-	Ages    int    // number of colours; 0 without lines
-	Trouble string // why there are no lines
+	Ages    int    // number of colours for the age of a line; 0 without lines
+	Trouble string // why there are no lines; "" if there are
 
 	Verbatim bool   // without .mailmap and .git-blame-ignore-revs
-	Past     string // lines last changed by ignored commits; "" for none
-	Shallow  bool   // some lines may be older than their commit
-	Next     string // the page with the next lines; "" for none
-	From     string // number of its first line
+	Past     string // number of lines whose commit was ignored; "" for none
+	Shallow  bool   // some lines may be older than the commit shown
+	Next     string // address of the page with the next lines; "" for none
+	From     string // number of the first line on the page Next
 }
 
-// blame shows the commit of each line.
+// blame shows the commit of each line. If git needs a while, it first sends the file's first lines.
 func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 	src, err := p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
 	if err != nil {
 		return err
 	}
 
-	// Without lines there is nothing to show.
 	head := layout.Head{Title: "Blame of " + l.Path, Page: "blame"}
 	if src.Binary {
 		return v.Show(head, blameTemplate, blamePage{place: l, Binary: true})
 	}
 	head.Scripts = []string{"js/file.js"}
 
-	// The same revision, so that lines and commits belong together.
 	verbatim := v.Query.Get("verbatim") != ""
 	first, _ := strconv.Atoi(v.Query.Get("first"))
 	ended := inBackground(func() (*browse.BlameResponse, error) {
@@ -196,7 +194,7 @@ func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 		if err != nil {
 			return blamePage{place: l, Trouble: troubleOf(err, "").Message}
 		}
-		code, next := p.blamed(l.Repo, src, r, max(1, first))
+		code, next := p.drawBlame(l.Repo, src, r, max(1, first))
 		data := blamePage{place: l, Ages: ages, Verbatim: verbatim, Shallow: r.Shallow, Code: template.HTML(code)}
 		if next > 0 {
 			q := maps.Clone(v.Query)
@@ -209,8 +207,8 @@ func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 		return data
 	}
 
-	if o, quick := inTime(ended); quick {
-		r, err := o.taken()
+	if o, ok := waitBriefly(ended); ok {
+		r, err := o.get()
 		if err != nil {
 			return err
 		}
@@ -220,8 +218,8 @@ func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 	return nil
 }
 
-// streamBlame sends the page's frame and the first lines at once, and its content when git has
-// finished.
+// streamBlame sends the page's frame and the file's first lines at once, and the blame when ended
+// delivers it. page makes the page's data from it.
 func streamBlame(v *layout.Visit, head layout.Head, src *browse.SourceResponse, ended <-chan outcome[*browse.BlameResponse], page func(*browse.BlameResponse, error) blamePage) {
 	v.Mime = layout.MimeHTML
 	v.Stream = func(w *bufio.Writer) error {
@@ -229,18 +227,18 @@ func streamBlame(v *layout.Visit, head layout.Head, src *browse.SourceResponse, 
 			v.Begin(w, head)
 		}
 
-		// The style hides this once the content follows it. Anchors are left to the content.
-		lines := newBlocks(src.Content, src.Language)
-		lines.anchors = false
-		b := lines.append([]byte(`<div class="doing"><p>git reads the history of this file</p><div class="code file-text" translate="no">`))
+		// The style hides these lines once the blame follows them, which has the anchors of the lines.
+		preview := newBlocks(src.Content, src.Language)
+		preview.anchors = false
+		b := preview.append([]byte(`<div class="doing"><p>git reads the history of this file</p><div class="code file-text" translate="no">`))
 		_, err := w.Write(append(b, "</div></div>\n"...))
 		if err := errors.Join(err, w.Flush()); err != nil {
-			<-ended // the context ends when the reader disconnects
+			<-ended // soon, because the reader has left and so the context has ended
 			return err
 		}
 
 		var rest bytes.Buffer
-		if err := blameTemplate.Execute(&rest, page((<-ended).taken())); err != nil {
+		if err := blameTemplate.Execute(&rest, page((<-ended).get())); err != nil {
 			return err
 		}
 		if v.Part == "" {
@@ -257,15 +255,16 @@ const (
 	longestOrigin = 200     // bytes of a message or name next to a line
 )
 
-// blamed draws the lines of a file from first on, each run with its commit. next is the first
-// line of the next page, 0 for none.
-func (p *revisions) blamed(repo string, src *browse.SourceResponse, r *browse.BlameResponse, first int) (code []byte, next int) {
-	// One painter for all runs, because a comment may span them.
+// drawBlame draws the lines of a file from first on, each run with its commit, until the page is full.
+// next is the first line of the next page; 0 for none.
+func (p *revisions) drawBlame(repo string, src *browse.SourceResponse, r *browse.BlameResponse, first int) (code []byte, next int) {
 	text := src.Content
 	for number := 1; number < first && len(text) > 0; number++ {
 		_, text, _ = nextLine(text)
 	}
 	before := src.Content[:len(src.Content)-len(text)]
+
+	// Use one painter for all runs, because a comment may span several.
 	paint := newPainter(src.Language, lex.For(src.Language).After(before, 0))
 
 	age, last := agesOf(r.Commits), first
@@ -280,20 +279,20 @@ func (p *revisions) blamed(repo string, src *browse.SourceResponse, r *browse.Bl
 			}
 			// A browser lays out only the blocks near its window, and reserves the height of the others.
 			if (number-first)%blockLines == 0 {
-				code = append(code, blockTurn(number-first, last-number)...)
+				code = append(code, nextBlock(number-first, last-number)...)
 			}
 			var line []byte
 			line, text, _ = nextLine(text)
 
-			// The commit is shown at the first line of its run. Each line is its own row, so that
-			// number, commit and text stay aligned.
-			starts := number == max(first, g.StartLine)
+			// Draw each line as a row, so that its number, commit and text stay aligned. Only the first
+			// line of a run shows the commit.
+			isFirst := number == max(first, g.StartLine)
 			code = fmt.Appendf(code, `<div class="row blame age%d`, age[g.Hash])
-			if starts {
+			if isFirst {
 				code = append(code, " first"...)
 			}
 			code = append(code, `">`...)
-			if starts {
+			if isFirst {
 				code = append(p.appendOrigin(append(code, `<span class="who">`...), repo, &c), "</span>"...)
 			}
 			code = fmt.Appendf(code, `<span class="no" id="L%d">%d</span><code>`, number, number)
@@ -306,21 +305,22 @@ func (p *revisions) blamed(repo string, src *browse.SourceResponse, r *browse.Bl
 	return code, 0
 }
 
-// blockTurn ends the block before, if there are lines before, and begins one, which is full if
-// enough lines follow.
-func blockTurn(before, after int) string {
-	turn := `<div class="stretch">`
+// nextBlock returns the HTML that begins a block of lines, and before that ends the previous one if
+// there are lines before. The block is full if enough lines come after its first one.
+func nextBlock(before, after int) string {
+	begin := `<div class="stretch">`
 	if after >= blockLines-1 {
-		turn = `<div class="stretch full">`
+		begin = `<div class="stretch full">`
 	}
 	if before > 0 {
-		return "</div>\n" + turn
+		return "</div>\n" + begin
 	}
-	return turn
+	return begin
 }
 
-// agesOf returns the age of each commit of a file: 0 for the newest, ages-1 for the oldest. Ages
-// are spread by order, because most files have old commits and a few from the last days.
+// agesOf returns the age of each commit of a file: 0 for the newest, ages-1 for the oldest. It depends
+// on the order of the commits, not on their dates, because most files have many old commits and few
+// new ones.
 func agesOf(commits map[string]browse.BlameCommit) map[string]int {
 	order := slices.Collect(maps.Keys(commits))
 	slices.SortFunc(order, func(a, b string) int {
@@ -334,26 +334,24 @@ func agesOf(commits map[string]browse.BlameCommit) map[string]int {
 	return out
 }
 
-// appendOrigin appends the commit of a run of lines, and a link to the lines before it.
+// appendOrigin appends the commit of a run of lines, and a link to the blame before that commit.
 func (p *revisions) appendOrigin(dst []byte, repo string, c *browse.BlameCommit) []byte {
 	author := browse.Beginning(c.AuthorName, longestOrigin)
 	about := short(c.Hash) + ", " + c.Date.UTC().Format("2006-01-02 15:04 UTC") + ", " + author
-	// Names are escaped, because a commit may be hostile.
 	dst = append(append(dst, `<a class="what" href="`...), address(repo, "", "commit", c.Hash)...)
 	dst = append(appendAttribute(append(dst, `" title="`...), layout.Plain(about)), `">`...)
 	dst = append(append(dst, layout.Name(browse.Beginning(c.Message, longestOrigin))...), "</a> "...)
 	dst = append(append(dst, `<span class="dim by">`...), layout.Name(author)...)
 	dst = append(append(dst, "</span> <span class=\"dim\">"...), p.ago(c.Date)...)
 	dst = append(dst, "</span> "...)
-	// Not if the line is from the file's first commit.
-	if c.PreviousHash != "" {
+	if c.PreviousHash != "" { // it is not the file's first commit
 		dst = append(append(dst, `<a href="`...), address(repo, c.PreviousHash, "blame", c.PreviousPath)...)
 		dst = append(dst, `" class="dim" title="blame before this change">prior</a>`...)
 	}
 	return dst
 }
 
-// branches shows the branches or tags.
+// branches shows a page of the branches, or of the tags.
 func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) error {
 	page, _ := strconv.Atoi(v.Query.Get("page"))
 	req := browse.RefsRequest{Repo: l.Repo, Query: v.Query.Get("query"), Page: max(1, page), PerPage: refsPerPage}
@@ -363,7 +361,6 @@ func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) erro
 		list = p.reader.Tags
 	}
 
-	// Filter and cut at the source, because there may be very many.
 	r, err := list(ctx, v.Viewer, req)
 	if err != nil {
 		return err
@@ -376,7 +373,7 @@ func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) erro
 	data := struct {
 		place
 		Query, Total string
-		Base         string // what rows are compared with
+		Base         string // revision with which each row can be compared
 		Compared     comparing
 		Rows         []refRow
 		Older        string
@@ -387,7 +384,7 @@ func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) erro
 			Name: f.Name, URL: address(l.Repo, cmp.Or(f.Ref, f.Name), "tree", ""), Short: short(f.Commit), When: p.ago(f.CommittedAt), Date: f.CommittedAt.UTC().Format("2006-01-02"),
 			Default: f.Default, Indexed: f.Indexed,
 		}
-		// A branch is compared with its base, a tag with what came later.
+		// Show what a branch adds to the base, and what the base adds to a tag.
 		switch {
 		case f.Default:
 		case l.Kind == "tags":
@@ -399,7 +396,7 @@ func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) erro
 		data.Compared.Names = append(data.Compared.Names, row.Name)
 	}
 
-	if goesOn(req.Page, refsPerPage, r.Total) {
+	if hasNextPage(req.Page, refsPerPage, r.Total) {
 		data.Older = "?" + url.Values{"query": {req.Query}, "page": {fmt.Sprint(req.Page + 1)}}.Encode()
 	}
 	return v.Show(layout.Head{Title: "Revisions of " + l.Repo, Page: l.Kind}, branchesTemplate, data)

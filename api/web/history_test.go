@@ -47,7 +47,7 @@ func TestNextPage_doesNotOverflowForLargePageNumbers(t *testing.T) {
 		{1, 0, false}, {1, 1, false}, {1, 100, false}, {1, 101, true}, {2, 200, false}, {2, 201, true},
 		{math.MaxInt, 101, false}, {math.MaxInt/100 + 2, 101, false}, {math.MaxInt / 2, 101, false},
 	} {
-		if got := goesOn(c.page, 100, c.total); got != c.want {
+		if got := hasNextPage(c.page, 100, c.total); got != c.want {
 			t.Errorf("page %d of %d entries goes on: %t", c.page, c.total, got)
 		}
 	}
@@ -166,7 +166,7 @@ func TestBlamePage_limitsItsSizeAndShowsEachLineOnce(t *testing.T) {
 	for ; next > 0; pages++ {
 		first := next
 		var code []byte
-		if code, next = p.reading.revisions.blamed("r", src, r, first); len(code) > mostBlamed+64<<10 {
+		if code, next = p.reading.revisions.drawBlame("r", src, r, first); len(code) > mostBlamed+64<<10 {
 			t.Fatalf("a page of %d bytes", len(code))
 		}
 		rows := slices.DeleteFunc(strings.Split(string(code), "\n"), func(line string) bool { return !strings.Contains(line, "<code>") })

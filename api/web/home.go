@@ -22,7 +22,7 @@ var (
 	homeTemplate  = layout.Parse(templates, "templates/home.html", "templates/parts.html")
 	reposTemplate = layout.Parse(templates, "templates/repos.html", "templates/parts.html")
 	helpTemplate  = layout.Parse(templates, "templates/help.html")
-	looksTemplate = layout.Parse(templates, "templates/looks.html") // every component, to look at
+	looksTemplate = layout.Parse(templates, "templates/looks.html") // shows every component of pages
 )
 
 // repoRow is a repository in a list.
@@ -35,7 +35,7 @@ type repoRow struct {
 	Indexed, Pushed    layout.When
 	Error              string
 	Fork, Archived     bool
-	Fresh              bool // it has an index
+	Fresh              bool // the repository has an index
 	Connections        []string
 	External, HostKind string
 	ID                 uint32
@@ -60,28 +60,27 @@ func (p *overview) rowOf(r *browse.RepoInfo) repoRow {
 // ago says how long ago a time was; "" for the zero time.
 func (d dating) ago(t time.Time) string { return layout.Distance(d.now(), t) }
 
-// repoRows returns the rows of repositories in an answer that lists repositories.
+// repoRows returns the rows of an answer that lists repositories, each with a search for the query in
+// its files. Repositories with the query in their name come first.
 func repoRows(repos []browse.RepoInfo, b layout.Box) []repoRow {
-	// The answer is repositories because of the type; the search in one of them is for its files.
-	rest := untyped(b.Query)
+	rest := withoutTypes(b.Query)
 	rows := make([]repoRow, len(repos))
 	for i := range repos {
 		r := &repos[i]
 
-		// As one part, so that each of its arms is looked for in this repository alone.
+		// Group the rest, so that the repository applies to both sides of an "or".
 		in := b
 		in.Query = strings.TrimSpace("reposet:" + query.Quote(r.Name) + " " + grouped(rest))
 		rows[i] = repoRow{ID: r.ID, Name: r.Name, URL: address(r.Name, "", "tree", ""), Search: searchURL(in, 0)}
 	}
 
-	// A word in a search for repositories probably means a name.
 	word := strings.ToLower(rest)
-	named := func(r repoRow) bool { return word != "" && strings.Contains(strings.ToLower(r.Name), word) }
+	hasInName := func(r repoRow) bool { return word != "" && strings.Contains(strings.ToLower(r.Name), word) }
 	slices.SortStableFunc(rows, func(a, b repoRow) int {
 		switch {
-		case named(a) == named(b):
+		case hasInName(a) == hasInName(b):
 			return 0
-		case named(a):
+		case hasInName(a):
 			return -1
 		}
 		return 1
@@ -89,26 +88,26 @@ func repoRows(repos []browse.RepoInfo, b layout.Box) []repoRow {
 	return rows
 }
 
-// untyped returns a query without its type filters.
-func untyped(q string) string {
+// withoutTypes returns a query without its type filters.
+func withoutTypes(q string) string {
 	for {
 		tokens := tokensOf(q)
 		at := slices.IndexFunc(tokens, func(t token) bool { return t.filter == "type" })
 		if at < 0 {
 			return q
 		}
-		// Remove one at a time: an operator may be removed too, which makes other tokens adjacent.
+		// Parse again after each removal, which may also remove an operator.
 		q = without(q, tokens, at)
 	}
 }
 
-// home shows the first page: the search box, and what can be searched.
+// home shows the first page: the search box, example queries, and the newest repositories.
 func (p *Pages) home(ctx context.Context, v *layout.Visit) error {
 	return p.overview.home(ctx, v, p.searching, &p.watching)
 }
 
 func (p *overview) home(ctx context.Context, v *layout.Visit, s searching, w *watching) error {
-	if v.Query.Get("query") != "" { // the address that the box had before
+	if v.Query.Get("query") != "" { // an old address of a search
 		return v.Redirect(303, searchURL(boxOf(v.Query), 0))
 	}
 	r, err := p.reader.Repos(ctx, v.Viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: 20})
@@ -133,14 +132,14 @@ func (p *overview) home(ctx context.Context, v *layout.Visit, s searching, w *wa
 	return v.Show(layout.Head{Page: "home", Scripts: []string{"js/search.js"}, Box: layout.Box{Focus: true}}, homeTemplate, data)
 }
 
-// plainName needs no quotes in a query.
+// plainName matches a name that needs no quotes in a query.
 var plainName = regexp.MustCompile(`^[\w.-]+$`)
 
 // example is a query for a reader to try, and the page of its results.
 type example struct{ Query, URL string }
 
-// examples returns queries that find something for the viewer: in the newest repository, a symbol,
-// and a source position as a compiler prints it.
+// examples returns queries that find something for the viewer: a word in the newest repository, a
+// symbol, and a source position as a compiler prints it. It leaves out those that would find nothing.
 func (p *searching) examples(ctx context.Context, v *layout.Visit, newest *repoRow) []example {
 	const begin = "sym:new"
 	name := newest.Name[strings.LastIndexByte(newest.Name, '/')+1:]
@@ -153,7 +152,6 @@ func (p *searching) examples(ctx context.Context, v *layout.Visit, newest *repoR
 		queries = nil
 	}
 
-	// Without symbols there are fewer examples.
 	list, _ := p.suggester.Complete(ctx, v.Viewer, begin, len(begin))
 	at := slices.IndexFunc(list, func(s suggest.Suggestion) bool { return s.Kind == suggest.Symbol })
 	if at >= 0 {
@@ -170,7 +168,7 @@ func (p *searching) examples(ctx context.Context, v *layout.Visit, newest *repoR
 	return out
 }
 
-// reposPerPage is the repositories of a page of the list.
+// reposPerPage is the number of repositories on a page of the list.
 const reposPerPage = 100
 
 // repos shows the list of repositories.
@@ -205,25 +203,25 @@ func (p *overview) repos(ctx context.Context, v *layout.Visit) error {
 		data.Rows = append(data.Rows, p.rowOf(&r.Repos[i]))
 	}
 
-	turn := func(n int) string {
+	pageURL := func(n int) string {
 		q.Set("page", fmt.Sprint(n))
 		return "/repos?" + q.Encode()
 	}
 
 	if req.Page > 1 {
-		data.Newer = turn(req.Page - 1)
+		data.Newer = pageURL(req.Page - 1)
 	}
-	if goesOn(req.Page, reposPerPage, r.Total) {
-		data.Older = turn(req.Page + 1)
+	if hasNextPage(req.Page, reposPerPage, r.Total) {
+		data.Older = pageURL(req.Page + 1)
 	}
 	return v.Show(layout.Head{Title: "Repositories", Page: "repos"}, reposTemplate, data)
 }
 
-// goesOn reports whether a list has entries behind a page of it. The number of the
-// page is from the address: multiplied, a large one would wrap around.
-func goesOn(page, per, total int) bool { return page < (total+per-1)/per }
+// hasNextPage reports whether a list has a page after this one. It does not multiply page, which comes
+// from the address and may be so large that the product would overflow.
+func hasNextPage(page, perPage, total int) bool { return page < (total+perPage-1)/perPage }
 
-// help shows the pages about the query language and the keys.
+// help shows the page about the query language and the keys, or the page of all components.
 func (p *overview) help(_ context.Context, v *layout.Visit) error {
 	topic := v.Path[len("/help/"):]
 	if topic == "looks" {
@@ -259,11 +257,10 @@ var exampleHelp = [][2]string{
 	{`TODO or FIXME count:all`, "every one of them, counted exactly"},
 }
 
-// keyRow is a line of the table of keys. Single keys are those that a reader may
-// put elsewhere: they act by themselves, without a modifier.
+// keyRow is a line of the table of keys.
 type keyRow struct {
 	Keys, Does string
-	single     []string
+	single     []string // keys without a modifier, which a reader may change
 }
 
 var keyHelp = []keyRow{
@@ -291,16 +288,16 @@ var keyHelp = []keyRow{
 	{"Esc", "close what is open, stop the search, leave the box", nil},
 }
 
+// singleKeys returns the keys that a reader may change.
 func singleKeys() []string {
 	var out []string
-	// The help shows the same table, so it lists exactly the keys that can be changed.
 	for _, row := range keyHelp {
 		out = append(out, row.single...)
 	}
 	return out
 }
 
-// openSearch describes the search to browsers, which offer it in their own box.
+// openSearch describes the search to browsers, which can then offer it in their address bar.
 func (p *overview) openSearch(_ context.Context, v *layout.Visit) error {
 	// The format requires the name Url, and a literal {searchTerms}.
 	type address struct {
@@ -308,7 +305,7 @@ func (p *overview) openSearch(_ context.Context, v *layout.Visit) error {
 		Template string `xml:"template,attr"`
 	}
 
-	// The whole address: a browser keeps it without the page that it comes from.
+	// The address must be absolute, because a browser stores it without the site.
 	text, err := xml.MarshalIndent(struct {
 		XMLName       xml.Name `xml:"http://a9.com/-/spec/opensearch/1.1/ OpenSearchDescription"`
 		ShortName     string

@@ -11,33 +11,34 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Keys is what the page of keys uses.
+// Keys creates, lists and revokes API keys. With consistent, Keys lists the changes of all nodes.
 type Keys interface {
 	CreateKey(context.Context, account.Holder, account.CreateKeyRequest) (*account.CreateKeyResponse, error)
-	Keys(context.Context, account.Holder, bool) ([]account.KeyInfo, error)
+	Keys(ctx context.Context, by account.Holder, consistent bool) ([]account.KeyInfo, error)
 	RevokeKey(context.Context, account.Holder, string) (*account.KeyInfo, error)
 }
 
 var keysTemplate = layout.Parse(templates, "templates/keys.html")
 
-// keys shows the API keys: all of them for owners, their own for other members.
-func (p *keyring) keys(ctx context.Context, v *layout.Visit) error {
+// showKeys shows the API keys: all for an owner, their own for another member. A POST first creates or
+// revokes a key; a new key is shown this once.
+func (p *keyring) showKeys(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsHolder(v.Viewer)
 	if err != nil {
 		return err
 	}
 
-	made, wrong := "", ""
-	if v.Method == "POST" {
-		made, wrong, err = p.changeKeys(ctx, v, by)
+	newKey, formError := "", ""
+	changed := v.Method == "POST"
+	if changed {
+		newKey, formError, err = p.changeKeys(ctx, v, by)
 		if err != nil {
 			return err
 		}
 	}
 
-	// After a change the list must include it, even if this node lags behind; just reading needs
-	// no leader.
-	list, err := p.apiKeys.Keys(ctx, by, v.Method == "POST")
+	// After a change, ask the leader for news, so that the list includes it.
+	list, err := p.apiKeys.Keys(ctx, by, changed)
 	if err != nil {
 		return err
 	}
@@ -45,9 +46,9 @@ func (p *keyring) keys(ctx context.Context, v *layout.Visit) error {
 	type row struct{ ID, Name, Role, Prefix, Whose, Created, Used, Expires string }
 	data := struct {
 		Made, Wrong string
-		Owner       bool // an owner may make owners' keys and sees all keys
+		Owner       bool // an owner sees all keys, and may create keys of owners
 		Rows        []row
-	}{Made: made, Wrong: wrong, Owner: v.Viewer.Role == catalog.RoleOwner}
+	}{Made: newKey, Wrong: formError, Owner: v.Viewer.Role == catalog.RoleOwner}
 
 	for _, k := range list {
 		r := row{ID: k.ID, Name: k.Name, Role: k.Role.String(), Prefix: k.Prefix, Whose: k.User, Created: p.ago(k.Created), Used: p.ago(k.Used)}
@@ -59,33 +60,31 @@ func (p *keyring) keys(ctx context.Context, v *layout.Visit) error {
 	return v.Show(layout.Head{Title: "API keys", Page: "settings", Side: "keys"}, keysTemplate, data)
 }
 
-// changeKeys makes the change of a form. It returns the new key, or the error of the form after
-// setting the status.
-func (p *keyring) changeKeys(ctx context.Context, v *layout.Visit, by account.Holder) (made, wrong string, err error) {
-	// Refuse forms of other sites.
+// changeKeys revokes or creates a key, as a submitted form says. It returns the new key; or, for an
+// error that the reader can fix, a message, and sets the status.
+func (p *keyring) changeKeys(ctx context.Context, v *layout.Visit, by account.Holder) (newKey, formError string, err error) {
 	if err := v.SameSite(); err != nil {
 		return "", "", err
 	}
 
-	// The button tells which of the two forms it is.
+	// The page has two forms: a button of the list sends "revoke", the other form creates a key.
 	if id := v.Form.Get("revoke"); id != "" {
 		_, err = p.apiKeys.RevokeKey(ctx, by, id)
 	} else {
 		var r *account.CreateKeyResponse
-		days, _ := strconv.Atoi(v.Form.Get("days")) // 0 means never; also if it is no number
+		days, _ := strconv.Atoi(v.Form.Get("days")) // 0, also for no number: the key does not expire
 		r, err = p.apiKeys.CreateKey(ctx, by, account.CreateKeyRequest{Name: v.Form.Get("name"), Role: roleOf(v.Form.Get("role")), Expires: time.Duration(max(0, days)) * 24 * time.Hour})
-		// The key is only shown here, because only its hash is stored.
 		if err == nil {
-			made = r.Key
+			newKey = r.Key // the catalog has only its hash
 		}
 	}
 
-	// An error that the form can fix is shown next to the list; others have their own page.
+	// Show an invalid or unknown value above the list. Other errors have a page of their own.
 	if k := call.KindOf(err); k != nil && (k.Status == 400 || k.Status == 404) {
 		v.Status = k.Status
 		return "", err.Error(), nil
 	}
-	return made, "", err
+	return newKey, "", err
 }
 
 func roleOf(name string) catalog.Role {

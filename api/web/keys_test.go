@@ -40,7 +40,7 @@ func TestAPIKeysPage_showsTheLastUse(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Keys: usedKeys{}, Now: func() time.Time { return time.Date(2026, 1, 3, 9, 0, 0, 0, time.UTC) }})
 	v := &layout.Visit{Method: "GET", Viewer: catalog.Operator(), Status: 200, Sent: func(string) string { return "" }}
-	if err := p.keyring.keys(t.Context(), v); err != nil {
+	if err := p.keyring.showKeys(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`data-label="Used" class="dim">3 hours ago`, `data-label="Used" class="dim">not yet`} {
@@ -55,7 +55,7 @@ func TestAPIKeysPage_onlyAccountsCanMakeKeys(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Keys: usedKeys{}, Now: time.Now})
 	v := &layout.Visit{Method: "GET", Viewer: catalog.Viewer{Role: catalog.RoleMember, Account: "u1"}, Status: 200, Sent: func(string) string { return "" }}
-	if err := p.keyring.keys(t.Context(), v); err != nil {
+	if err := p.keyring.showKeys(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
 	body := string(v.Body)
@@ -68,7 +68,7 @@ func TestAPIKeysPage_onlyAccountsCanMakeKeys(t *testing.T) {
 
 	for _, who := range []catalog.Viewer{{Role: catalog.RoleMember, KeyID: "k1"}, catalog.Guest()} {
 		v := &layout.Visit{Method: "GET", Viewer: who, Status: 200, Sent: func(string) string { return "" }}
-		if err := p.keyring.keys(t.Context(), v); !errors.Is(err, call.ErrForbidden) {
+		if err := p.keyring.showKeys(t.Context(), v); !errors.Is(err, call.ErrForbidden) {
 			t.Errorf("%+v: %v", who, err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestAPIKeysPage_showsFixableErrorsOnTheForm(t *testing.T) {
 				Sent: func(name string) string { return map[string]string{"Sec-Fetch-Site": "same-origin"}[name] },
 			}
 
-			err := p.keyring.keys(t.Context(), v)
+			err := p.keyring.showKeys(t.Context(), v)
 			if c.status == 0 && !errors.Is(err, c.err) {
 				t.Errorf("%s, %v: %d, %v", field, c.err, v.Status, err)
 			}

@@ -11,14 +11,14 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// marking chooses the matches to mark in a query with several words. Common words such as "a" are
-// nearly everywhere, so marking all of them would not help.
+// marking chooses which matches of a query are marked. Of a query with several words not all are: common
+// words such as "a" are nearly everywhere.
 type marking struct {
-	words int // of the query; below two everything is marked
-	least int // different words that a line needs to have marks, in the current file
+	words    int // number of words in the query; with less than two, all matches are marked
+	minWords int // number of different words that a line of the file needs to get marks
 }
 
-// markingOf returns the marking for the query of a box.
+// markingOf returns the marking for the query of a box. For an invalid query it marks all matches.
 func markingOf(b layout.Box) marking {
 	q, err := query.Parse(b.Query, query.Options{Regexp: b.Regexp, CaseSensitive: b.Case})
 	if err != nil {
@@ -27,21 +27,21 @@ func markingOf(b layout.Box) marking {
 	return marking{words: query.Words(q.Q)}
 }
 
-// forFile returns the marking for one file: lines with most of the words are marked, or if there
-// are none, the lines with the most words.
+// forFile returns the marking for a file with these chunks. A line gets marks if it has at least half
+// of the words; or if no line has, if it has as many as any line.
 func (m marking) forFile(chunks []shard.Chunk) marking {
 	if m.words < 3 {
 		return m
 	}
 	most := 0
 	for i := range chunks {
-		eachLine(&chunks[i], func(line []byte, marks []span) { most = max(most, different(line, marks)) })
+		eachLine(&chunks[i], func(line []byte, marks []span) { most = max(most, countDifferent(line, marks)) })
 	}
-	m.least = min(most, (m.words+1)/2)
+	m.minWords = min(most, (m.words+1)/2)
 	return m
 }
 
-// eachLine calls f for the lines of a chunk with their matches.
+// eachLine calls f for each line of a chunk with its matches.
 func eachLine(c *shard.Chunk, f func(line []byte, marks []span)) {
 	at := int(c.Start.Offset)
 	for rest := c.Content; len(rest) > 0; {
@@ -51,8 +51,8 @@ func eachLine(c *shard.Chunk, f func(line []byte, marks []span)) {
 	}
 }
 
-// different counts the different texts that match on a line.
-func different(line []byte, marks []span) int {
+// countDifferent counts the different texts of a line's matches, without regard to case.
+func countDifferent(line []byte, marks []span) int {
 	texts := map[string]bool{}
 	for _, m := range marks {
 		texts[strings.ToLower(string(line[m.start:m.end]))] = true
@@ -60,39 +60,40 @@ func different(line []byte, marks []span) int {
 	return len(texts)
 }
 
-// keep returns the marks of a line to show. Small words are only marked as whole words next to
-// another match.
+// keep returns which matches of a line to mark: none if the line has too few different words. A match
+// of at most two letters is marked only if it is a whole word beside another match.
 func (m marking) keep(line []byte, marks []span) []span {
 	if m.words < 2 || len(marks) == 0 {
 		return marks
 	}
-	if m.words > 2 && different(line, marks) < m.least {
+	if m.words > 2 && countDifferent(line, marks) < m.minWords {
 		return nil
 	}
 
 	kept := marks[:0:0]
 	for i, s := range marks {
 		first, _ := utf8.DecodeRune(line[s.start:])
-		if utf8.RuneCount(line[s.start:s.end]) > 2 || !match.IsWord(first) || wholeWord(line, s) && (near(line, marks, i-1) || near(line, marks, i)) {
+		if utf8.RuneCount(line[s.start:s.end]) > 2 || !match.IsWord(first) || isWholeWord(line, s) && (isNearNext(line, marks, i-1) || isNearNext(line, marks, i)) {
 			kept = append(kept, s)
 		}
 	}
-	// If there are only small words, keep all.
+	// If the line has only short matches, mark all.
 	if len(kept) == 0 {
 		return marks
 	}
 	return kept
 }
 
-// wholeWord reports whether a match is a whole word.
-func wholeWord(line []byte, s span) bool {
+// isWholeWord reports whether a match neither begins nor ends within a word.
+func isWholeWord(line []byte, s span) bool {
 	before, _ := utf8.DecodeLastRune(line[:s.start])
 	behind, _ := utf8.DecodeRune(line[s.end:])
 	return !match.IsWord(before) && !match.IsWord(behind)
 }
 
-// near reports whether only a few bytes are between a mark and the next.
-func near(line []byte, marks []span, i int) bool {
+// isNearNext reports whether mark i and the next one have no word between them, and at most two other
+// characters. It is false if one of the marks does not exist.
+func isNearNext(line []byte, marks []span, i int) bool {
 	if i < 0 || i+1 >= len(marks) {
 		return false
 	}

@@ -18,16 +18,16 @@ var missingTemplate = layout.Parse(templates, "templates/missing.html")
 type missingPage struct {
 	place
 	Name, What string
-	Last       string // the last commit that had it; "" if unknown
-	LastURL    string // the path at that commit
-	Removed    commitRow
-	Moved      string // where that commit moved it; "" for nowhere
-	Near       []foundRow
-	Default    string // the path in the default branch, if the page has another revision
+	Last       string     // last commit that had the path; "" if unknown
+	LastURL    string     // page of the path at that commit
+	Removed    commitRow  // commit that removed the path
+	Moved      string     // path to which Removed moved it; "" if it deleted it
+	Near       []foundRow // similar paths
+	Default    string     // page of the path in the default branch, if this page has another revision
 }
 
-// orMissing returns the error of a page of a path. For a missing path it shows a page with its
-// last commit and similar paths.
+// orMissing returns err, the result of the page of a path. But if the path is missing, it shows a page
+// with its last commit and similar paths.
 func (p *reading) orMissing(ctx context.Context, v *layout.Visit, l place, err error) error {
 	if !errors.Is(err, call.ErrFileNotFound) || v.Part != "" || !slices.Contains([]string{"tree", "blob", "blame"}, l.Kind) {
 		return err
@@ -38,14 +38,14 @@ func (p *reading) orMissing(ctx context.Context, v *layout.Visit, l place, err e
 		data.Default = address(l.Repo, "", l.Kind, l.Path)
 	}
 
-	// Without the history the path is still missing.
-	r, unseen := p.reader.LastSeen(ctx, v.Viewer, browse.LastSeenRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
-	if unseen == nil && r.Removed != nil {
+	// If LastSeen fails, show the page without the history.
+	r, lastErr := p.reader.LastSeen(ctx, v.Viewer, browse.LastSeenRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
+	if lastErr == nil && r.Removed != nil {
 		kind := "blob"
 		if r.Type == "tree" {
 			kind = "tree"
 		}
-		// Link to its kind, which may differ from the address. A file may have a blame.
+		// The address may take a file for a directory, or a directory for a file.
 		if kind == "tree" || l.Kind == "tree" {
 			data.Kind = kind
 		}
@@ -57,8 +57,7 @@ func (p *reading) orMissing(ctx context.Context, v *layout.Visit, l place, err e
 		data.What = "directory"
 	}
 
-	// Suggestions may fail too.
-	near, _ := p.suggester.NearPaths(ctx, v.Viewer, l.Repo, l.Rev, l.Path, data.Kind == "tree")
+	near, _ := p.suggester.NearPaths(ctx, v.Viewer, l.Repo, l.Rev, l.Path, data.Kind == "tree") // none after an error
 	for _, name := range near {
 		if name != data.Moved {
 			data.Near = append(data.Near, foundRow{URL: l.At(data.Kind, name), Name: name})

@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 )
 
-// moved maps old addresses, and those of Sourcebot, to the present ones.
+// moved maps old addresses, and addresses of Sourcebot, to the present ones.
 var moved = map[string]string{
 	"/cluster":          "/settings",
 	"/status":           "/settings",
@@ -17,7 +17,7 @@ var moved = map[string]string{
 	"/chats":            "/chat",
 }
 
-// movedRoutes redirect the addresses of moved, and everything below /~ to the same without it.
+// movedRoutes returns routes that redirect the addresses in moved, and all below /~ to those without it.
 func movedRoutes() []Route {
 	routes := []Route{{"/~/*", "GET", quick, redirectTo(func(path string) string { return strings.TrimPrefix(path, "/~") })}}
 	for from, to := range moved {
@@ -26,13 +26,13 @@ func movedRoutes() []Route {
 	return routes
 }
 
-// redirectTo redirects with the same query. An address that browsers would take for another site
-// leads to the first page.
+// redirectTo makes a handler that redirects to the target of the visit's path, with the same query. It
+// redirects to the first page if browsers would take the target for another site.
 func redirectTo(target func(path string) string) layout.Handler {
 	return func(_ context.Context, v *layout.Visit) error {
 		to := target(v.Path)
-		// Two slashes or a backslash lead to another site, and anybody can make such links. A
-		// line break would add a header.
+		// Anybody can make a link whose target leads to another site, by two slashes or a backslash, or
+		// adds a header, by a line break.
 		if strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n") {
 			to = "/"
 		}

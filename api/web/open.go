@@ -12,10 +12,11 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// open redirects from a line in an editor to its page. remote is git's address of the repository,
-// path the file; line and commit are optional. A commit that was not pushed is ignored.
+// open redirects an editor to the page of a line. In the address, remote is git's address of the
+// repository, and path the file; line and commit are optional. It ignores an unknown commit, which may
+// not be pushed yet.
 func (p *reading) open(ctx context.Context, v *layout.Visit) error {
-	repo, err := p.remote(ctx, v, v.Query.Get("remote"))
+	repo, err := p.repoOfRemote(ctx, v, v.Query.Get("remote"))
 	if err != nil {
 		return err
 	}
@@ -41,9 +42,9 @@ func (p *reading) open(ctx context.Context, v *layout.Visit) error {
 	return v.Redirect(http.StatusSeeOther, to)
 }
 
-// remote returns the name of the repository for a git remote: the one named like the address
-// without scheme, user and port, or one that is its end.
-func (p *reading) remote(ctx context.Context, v *layout.Visit, remote string) (string, error) {
+// repoOfRemote returns the name of the repository for a git remote. The name is the remote's host and
+// path, or the longest end of these that names a repository.
+func (p *reading) repoOfRemote(ctx context.Context, v *layout.Visit, remote string) (string, error) {
 	name := remoteName(remote)
 	if name == "" {
 		return "", call.Fail(call.ErrInvalid, "remote is the address of the repository, as git remote get-url origin prints it.")
@@ -65,8 +66,8 @@ func (p *reading) remote(ctx context.Context, v *layout.Visit, remote string) (s
 //
 //	git@github.com:acme/app.git, ssh://git@github.com:22/acme/app, https://me@github.com/acme/app/  ->  github.com/acme/app
 func remoteName(remote string) string {
-	_, rest, url := strings.Cut(remote, "://")
-	if !url {
+	_, rest, isURL := strings.Cut(remote, "://")
+	if !isURL {
 		rest = remote
 	}
 	host, path, _ := strings.Cut(rest, "/")
@@ -75,8 +76,8 @@ func remoteName(remote string) string {
 	}
 	if name, after, ok := strings.Cut(host, ":"); ok {
 		host = name
-		// After the colon there is a port, or in the short form the path.
-		if !url {
+		// After the colon comes the path, or in a URL the port.
+		if !isURL {
 			path = after + "/" + path
 		}
 	}

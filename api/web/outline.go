@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	mostSymbols = 250    // next to a file from the start; the filter finds the others
-	mostKnown   = 20_000 // in the page's data
-	deepestRow  = 6      // level of a row
+	mostSymbols = 250    // drawn beside a file; the filter finds the others
+	mostKnown   = 20_000 // in the page's data, for the filter
+	deepestRow  = 6      // level of the deepest rows
 )
 
 // outline has the definitions of a file, in the order of lines.
@@ -22,7 +22,7 @@ type outline struct {
 	place
 	Rows []outlineRow // the first mostSymbols
 	All  string       // for a script, the first mostKnown: one a line with first, last, kind and name, separated by tabs
-	More string       // says that there are more; "" if there are not
+	More string       // a sentence if there are more symbols than rows, otherwise ""
 
 	Unknown bool // the symbols could not be found
 }
@@ -33,7 +33,7 @@ type outlineRow struct {
 	Level int
 }
 
-// outlineRows nests each symbol below those whose lines include its own.
+// outlineRows returns a row for each symbol, one level below the symbols whose lines include its own.
 func outlineRows(symbols []browse.OutlineSymbol) []outlineRow {
 	rows := make([]outlineRow, len(symbols))
 	var ends []int // last lines of the enclosing symbols, the outermost first
@@ -49,16 +49,16 @@ func outlineRows(symbols []browse.OutlineSymbol) []outlineRow {
 	return rows
 }
 
-// References returns the address of the references of a name in this repository.
+// References returns the page with the references to a name in this repository.
 func (o *outline) References(name string) string {
 	return o.At("names", "") + "?" + namesQuery(name, false)
 }
 
-// outlineOf returns the definitions of a file for its page.
+// outlineOf returns the outline of a file for its page.
 func outlineOf(l place, f *browse.OutlineFile) *outline {
 	symbols := f.Symbols
 
-	// No quotes, because each needs five bytes in an attribute.
+	// Not JSON, because each quote takes five bytes in an attribute.
 	var all strings.Builder
 	for _, s := range symbols[:min(len(symbols), mostKnown)] {
 		fmt.Fprintf(&all, "%d\t%d\t%s\t%s\n", s.First, s.Last, s.Kind, layout.Plain(s.Name))
@@ -74,10 +74,9 @@ func outlineOf(l place, f *browse.OutlineFile) *outline {
 	return o
 }
 
-// symbols returns the outline of a file; empty if there is none.
+// symbols draws the outline of a file; "" if the file has no symbols, or after an error.
 func (p *sources) symbols(ctx context.Context, v *layout.Visit, l place) template.HTML {
 	r, err := p.reader.Outline(ctx, v.Viewer, browse.OutlineRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
-	// The page works without an outline, so errors are ignored.
 	if err != nil || len(r.Files) != 1 || len(r.Files[0].Symbols) == 0 && !r.Files[0].Unknown {
 		return ""
 	}

@@ -12,66 +12,64 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// Times of the progress of a search.
+// When a page of results shows the progress of its search.
 const (
-	tellAfter = 400 * time.Millisecond
-	tellEvery = 250 * time.Millisecond
+	progressAfter = 400 * time.Millisecond // first, after the search has begun
+	progressEvery = 250 * time.Millisecond // then
 )
 
-// frameAfter is how long the page waits for an answer before it sends its frame.
+// frameAfter is how long a page waits for its content before it sends its frame without it.
 const frameAfter = 80 * time.Millisecond
 
-// outcome is the content of a page, or why there is none.
+// outcome is what slow work for a page ended with: a result, an error, or a panic.
 type outcome[T any] struct {
-	it    T
-	err   error
-	panic string // message and stack of a panic
+	result T
+	err    error
+	panic  string // message and stack; "" without a panic
 }
 
-// inBackground runs slow work in a goroutine, so that the frame of the page need not wait for it.
+// inBackground runs work in a goroutine, and returns a channel that gets its outcome.
 func inBackground[T any](work func() (T, error)) <-chan outcome[T] {
-	ended := make(chan outcome[T], 1) // buffered, because nobody may receive
+	ended := make(chan outcome[T], 1) // with room for the outcome, because nobody may receive it
 	go func() {
 		var o outcome[T]
-		o.panic = call.Caught(func() { o.it, o.err = work() })
+		o.panic = call.Caught(func() { o.result, o.err = work() })
 		ended <- o
 	}()
 	return ended
 }
 
-// taken returns the content of an outcome. It repeats a panic, because the server handles panics
-// of requests.
-func (o outcome[T]) taken() (T, error) {
+// get returns the result and the error of an outcome. If the work panicked, get panics, because the
+// server handles panics in the goroutine of a request.
+func (o outcome[T]) get() (T, error) {
 	if o.panic != "" {
 		panic(o.panic)
 	}
-	return o.it, o.err
+	return o.result, o.err
 }
 
-// inTime waits for the content of a page until its frame is due. A quick page is sent as a whole,
-// with its own status.
-func inTime[T any](ended <-chan outcome[T]) (o outcome[T], quick bool) {
-	frame := time.NewTimer(frameAfter)
-	defer frame.Stop()
+// waitBriefly waits for the outcome of work for up to frameAfter, and reports whether it has come. If it
+// has, the page can be sent whole, with the status that the outcome demands.
+func waitBriefly[T any](ended <-chan outcome[T]) (o outcome[T], ok bool) {
+	timer := time.NewTimer(frameAfter)
+	defer timer.Stop()
 	select {
 	case o := <-ended:
 		return o, true
-	case <-frame.C:
+	case <-timer.C:
 		return o, false
 	}
 }
 
-// await waits for the end of a search and writes its progress meanwhile, as lines of which a
-// browser shows the last. If the reader disconnects, it does not wait, because the search's
-// context ends.
+// await waits for the outcome of a search that began at began, and meanwhile writes its progress, as
+// lines of which a browser shows the last. If the reader has left, it returns an error.
 func await(w *bufio.Writer, ended <-chan outcome[*heap], progress *search.Progress, began time.Time, now func() time.Time) (o outcome[*heap], err error) {
-	// The search ends soon, because its context has ended.
+	// After a failed write the reader has left, so the search ends soon: its context has ended.
 	if err := w.Flush(); err != nil {
 		return o, errors.Join(err, (<-ended).err)
 	}
 
-	// The frame has used part of the time since the search began.
-	timer := time.NewTimer(tellAfter - frameAfter)
+	timer := time.NewTimer(progressAfter - frameAfter)
 	defer timer.Stop()
 	for {
 		select {
@@ -80,18 +78,18 @@ func await(w *bufio.Writer, ended <-chan outcome[*heap], progress *search.Progre
 		case <-timer.C:
 		}
 
-		if _, err := w.WriteString(`<p class="doing">` + doing(progress.Now(), now().Sub(began)) + "</p>\n"); err != nil {
+		if _, err := w.WriteString(`<p class="doing">` + describeProgress(progress.Now(), now().Sub(began)) + "</p>\n"); err != nil {
 			return o, errors.Join(err, (<-ended).err)
 		}
 		if err := w.Flush(); err != nil {
 			return o, errors.Join(err, (<-ended).err)
 		}
-		timer.Reset(tellEvery)
+		timer.Reset(progressEvery)
 	}
 }
 
-// doing returns the progress of a search in words.
-func doing(d search.Done, took time.Duration) string {
+// describeProgress returns the progress of a search in words.
+func describeProgress(d search.Done, took time.Duration) string {
 	parts := []string{fmt.Sprintf("Searching for %.1f s", took.Seconds())}
 	waiting := d.ShardsAnswered > 0 && d.ShardsAnswered < d.ShardsRequired
 	if waiting {
@@ -99,7 +97,7 @@ func doing(d search.Done, took time.Duration) string {
 	}
 	if d.Files > 0 {
 		files := layout.Grouping(int(d.FilesDecided))
-		// Other nodes report theirs at the end, so what is done here is not all.
+		// Other nodes report their files at the end. Until then the total is not known.
 		if !waiting || d.FilesDecided < d.Files {
 			files += " of " + layout.Grouping(int(d.Files))
 		}

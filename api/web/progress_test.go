@@ -81,7 +81,7 @@ func TestProgressText_namesWhatIsSearched(t *testing.T) {
 		{search.Done{ShardsRequired: 9, ShardsAnswered: 7, Files: 5844, FilesDecided: 5000, Bytes: 1}, "Searching for 1.5 s · 7 of 9 shards · 5,000 of 5,844 files · 1 B read · 0 found so far"},
 		{search.Done{ShardsRequired: 9, ShardsAnswered: 7, Files: 5844, FilesDecided: 5844, Bytes: 1}, "Searching for 1.5 s · 7 of 9 shards · 5,844 files · 1 B read · 0 found so far"},
 	} {
-		if got := doing(c.done, 1500*time.Millisecond); got != c.want {
+		if got := describeProgress(c.done, 1500*time.Millisecond); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.done, got, c.want)
 		}
 	}
@@ -112,6 +112,6 @@ func TestPanicInAPageGoroutine_endsOnlyThePage(t *testing.T) {
 			t.Errorf("the page panics with %s", p)
 		}
 	}()
-	(<-ended).taken()
+	(<-ended).get()
 	t.Error("nobody hears of it")
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 )
 
-// proof is the line that says whether an answer is complete, and why.
+// proof is the line that says whether an answer is complete, and why, with its details.
 type proof struct {
 	Complete bool
-	Warn     bool               // something was not searched that should have been
-	Text     string             // one sentence
+	Warn     bool               // something was not searched, because of a failure or a lack of time
+	Text     string             // the line
 	Missing  []string           // repositories that were not searched
 	Failed   []string           // nodes that did not answer
 	Past     []pastRow          // commits that were read from git
@@ -26,7 +26,7 @@ type proof struct {
 	Numbers  []number
 }
 
-// pastRow is a commit that is not indexed, and where its files were searched.
+// pastRow is a commit without an index of its own, and where its files were searched.
 type pastRow struct{ Repo, Commit, URL, Where string }
 
 func pastRows(past []search.PastRepo) []pastRow {
@@ -35,8 +35,8 @@ func pastRows(past []search.PastRepo) []pastRow {
 		row := pastRow{Repo: p.Repository, Commit: short(p.Commit) + " of " + p.Time.UTC().Format(time.DateOnly), URL: address(p.Repository, p.Commit, "tree", "")}
 
 		scanned := counted(p.Read, "file", "files") + " (" + sizeOf(p.Bytes) + ") scanned in git"
-		// The commit may be indexed by another name; otherwise files that differ were read from
-		// git.
+		// Files that are the same in an indexed commit of the repository were searched in its index, the
+		// others in git.
 		switch {
 		case p.Beside == "":
 			row.Where = scanned + ", nothing searched in the index"
@@ -53,13 +53,13 @@ func pastRows(past []search.PastRepo) []pastRow {
 
 type number struct{ Name, Value string }
 
-// proofOf returns the proof of an answer. exact means that it counts everything, also what it
-// does not show.
+// proofOf returns the proof of an answer. exact means that the answer counts all matches, also those
+// that it does not show.
 func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 	s, c := &resp.Stats, &resp.Cluster
 	p := proof{Complete: resp.Coverage.Exhaustive(), Missing: c.ReposMissing, Failed: c.NodesFailed, Past: pastRows(resp.Past)}
 
-	// The most serious reason comes first: a node without an answer explains the others.
+	// Report the most serious reason only: a node that does not answer may cause the others.
 	shards := fmt.Sprintf("%s of %s answered", grouping(s.ShardsAnswered), counted(s.ShardsRequired, "shard", "shards"))
 	switch {
 	case resp.Coverage.Exhaustive():
@@ -90,7 +90,7 @@ func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 		p.Text = "not proved complete: " + shards + ", " + milliseconds(took)
 	}
 
-	// If a revision exists nowhere, the complete search explains nothing, so say that.
+	// A complete search finds nothing if its revision does not exist, so say that.
 	if s.UnknownRevision != "" && resp.Coverage.Exhaustive() {
 		p.Text += fmt.Sprintf("; no repository of this query has the revision %q", s.UnknownRevision)
 	}
@@ -117,40 +117,40 @@ func missingRevision(c coverage.Coverage) string {
 	return fmt.Sprintf("the revision %q is not indexed in %d of %s; name a few with repo: to search it in git", g.Ref, g.Count, counted(g.Of, "repository", "repositories"))
 }
 
-// countedExactly reports whether a cut answer counts everything anyway. countsAll means that its
+// countedExactly reports whether an answer that was cut counts all matches. countsAll means that the
 // query requests that.
 func countedExactly(resp *search.Response, countsAll bool) bool {
 	return countsAll && resp.Coverage.Cut()
 }
 
-// summaryOf returns the count of matches, with a sign if it is a lower bound.
+// summaryOf returns the count of matches and files, or of repositories, with ≥ if it is a lower bound.
+// exact means that it is not.
 func summaryOf(resp *search.Response, exact bool) string {
 	s := &resp.Stats
 	least := ""
-	// A search that ended early may have missed some of each.
 	if !resp.Coverage.Exhaustive() && s.FlushReason != search.FlushFinal && !exact {
 		least = "≥ "
 	}
 	if len(resp.Files) == 0 && len(resp.Repositories) > 0 {
 		return least + counted(len(resp.Repositories), "repository", "repositories")
 	}
-	if s.TotalMatches == 0 && s.Files > 0 { // as with lang:go, which matches no place
+	if s.TotalMatches == 0 && s.Files > 0 { // a query such as lang:go matches files, but no text
 		return least + counted(int(s.Files), "file", "files")
 	}
 	return least + counted(int(s.TotalMatches), "match", "matches") + " in " + least + counted(int(s.Files), "file", "files")
 }
 
-// facet is a property of the found files, with its values.
+// facet is a property of the found files, with its most frequent values.
 type facet struct {
 	Name string
 	Rows []facetRow
-	More int
+	More int // number of further values
 }
 
 type facetRow struct {
 	Value, Count     string
-	Chosen           bool   // in the query: Include removes it
-	Include, Exclude string // addresses
+	Chosen           bool   // the query has it: Include leads to the query without it
+	Include, Exclude string // addresses of searches with the value, and with its negation
 }
 
 // Limits of the rows of a facet.
@@ -169,13 +169,13 @@ func valueOf(v string) string {
 	return query.Quote(v)
 }
 
-// facetKind is a property of files with its filter.
+// facetKind is a property of files, with the filter that selects a value.
 type facetKind struct {
-	name   string
-	least  int // values that an answer must have for the facet to be shown
-	of     func(*search.Facets) *[]search.FacetValue
-	filter func(value string) string
-	wrote  *regexp.Regexp // matches what filter writes
+	name      string
+	minValues int // the facet is shown if an answer has at least so many values
+	valuesOf  func(*search.Facets) *[]search.FacetValue
+	filter    func(value string) string
+	wrote     *regexp.Regexp // matches what filter writes
 }
 
 var facetKinds = []facetKind{
@@ -185,25 +185,26 @@ var facetKinds = []facetKind{
 	{"Revisions", 2, func(f *search.Facets) *[]search.FacetValue { return &f.Revisions }, func(v string) string { return "rev:" + valueOf(v) }, regexp.MustCompile(`^rev:[^*{]+$`)},
 }
 
-// facetsOf counts the files of an answer by facetKinds. Inexact counts would only be those of the
-// page, so they are left out. A kind has a limited number of rows, the most frequent first.
-func facetsOf(found *search.Facets, b layout.Box, rows int) []facet {
+// facetsOf returns the facets of found files, each with at most maxRows values, the most frequent
+// first. Counts that are not exact are left out: they are those of one page.
+func facetsOf(found *search.Facets, b layout.Box, maxRows int) []facet {
 	var out []facet
 	for _, k := range facetKinds {
-		if f := facetOf(k, *k.of(found), found.Exact, b, rows); len(f.Rows) >= k.least {
+		if f := facetOf(k, *k.valuesOf(found), found.Exact, b, maxRows); len(f.Rows) >= k.minValues {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// choice has the values of a facet in a query, as filters, and the query without them.
+// choice has the chosen values of a facet, as the query's filters, and the query without them.
 type choice struct {
 	filters []string
 	rest    string
 }
 
-// chosen reads the values of a kind from a query: one filter, or a group written by chosenWith.
+// chosen returns the chosen values of a kind in a query: those of its first filter, or of its first
+// group of filters as toggled writes it.
 func (k *facetKind) chosen(q string) choice {
 	tokens := tokensOf(q)
 	for i, t := range tokens {
@@ -219,8 +220,8 @@ func (k *facetKind) chosen(q string) choice {
 	return choice{rest: q}
 }
 
-// chosenWith returns the query of a choice with one more value, or without it if it was chosen.
-func (c choice) chosenWith(filter string) string {
+// toggled returns the query of a choice with one more filter, or without it if it was chosen.
+func (c choice) toggled(filter string) string {
 	filters := slices.DeleteFunc(slices.Clone(c.filters), func(f string) bool { return f == filter })
 	if len(filters) == len(c.filters) {
 		filters = append(filters, filter)
@@ -235,11 +236,11 @@ func (c choice) chosenWith(filter string) string {
 	return strings.TrimSpace("(" + strings.Join(filters, " or ") + ") " + rest)
 }
 
-// facetOf returns a facet of counted values.
-func facetOf(k facetKind, values []search.FacetValue, exact bool, b layout.Box, rows int) facet {
-	f := facet{Name: k.name, More: max(0, len(values)-rows)}
+// facetOf returns the facet of a kind with its counted values, of which it shows the first maxRows.
+func facetOf(k facetKind, values []search.FacetValue, exact bool, b layout.Box, maxRows int) facet {
+	f := facet{Name: k.name, More: max(0, len(values)-maxRows)}
 	c := k.chosen(b.Query)
-	for _, v := range values[:min(len(values), rows)] {
+	for _, v := range values[:min(len(values), maxRows)] {
 		filter := k.filter(v.Value)
 		row := facetRow{Value: v.Value, Chosen: slices.Contains(c.filters, filter)}
 		if exact {
@@ -248,7 +249,7 @@ func facetOf(k facetKind, values []search.FacetValue, exact bool, b layout.Box, 
 
 		// Each row has a query with the value, and one without it.
 		with, without := b, b
-		with.Query = c.chosenWith(filter)
+		with.Query = c.toggled(filter)
 		without.Query = "-" + filter + " " + grouped(b.Query)
 		if row.Chosen {
 			without.Query = strings.TrimSpace("-" + filter + " " + grouped(c.rest))

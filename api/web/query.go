@@ -21,9 +21,9 @@ import (
 // token is a word, a quoted text, a filter or a group at the top level of a query.
 type token struct {
 	text   string
-	start  int
+	start  int    // offset of text in the query
 	filter string // name of the filter; "" for a search term
-	not    bool
+	not    bool   // the filter is negated
 }
 
 var (
@@ -34,7 +34,7 @@ var (
 	diffQuery   = regexp.MustCompile(`(?:^|[\s(])type:diff(?:[\s)]|$)`)
 )
 
-// namesOf matches each name of some filters.
+// namesOf returns an expression that matches a token that begins with the name of one of the filters.
 func namesOf(filters []query.Filter) *regexp.Regexp {
 	var names []string
 	for _, f := range filters {
@@ -43,8 +43,8 @@ func namesOf(filters []query.Filter) *regexp.Regexp {
 	return regexp.MustCompile(`^-?(` + strings.Join(names, "|") + `):`)
 }
 
-// tokensOf splits a query at spaces outside quotes and parentheses. It is only for showing and
-// removing parts; package query parses the meaning.
+// tokensOf splits a query at spaces outside of quotes and parentheses, to show and remove its parts.
+// Only package query knows what they mean.
 func tokensOf(text string) []token {
 	if changeQuery.MatchString(text) {
 		return tokensNamed(text, changeName)
@@ -52,11 +52,10 @@ func tokensOf(text string) []token {
 	return tokensNamed(text, filterName)
 }
 
-// tokensNamed is tokensOf with the filters whose names match.
+// tokensNamed is tokensOf with an expression for the names of filters.
 func tokensNamed(text string, names *regexp.Regexp) []token {
 	var out []token
 	for i := 0; i < len(text); {
-		// A filter with its value, and a group, are each one token.
 		if text[i] == ' ' || text[i] == '\t' || text[i] == '\n' {
 			i++
 			continue
@@ -65,7 +64,6 @@ func tokensNamed(text string, names *regexp.Regexp) []token {
 		end := tokenEnd(text, i)
 		t := token{text: text[i:end], start: i}
 
-		// A minus before the name belongs to the token.
 		if m := names.FindStringSubmatch(t.text); m != nil {
 			t.filter, t.not = m[1], t.text[0] == '-'
 		}
@@ -94,24 +92,22 @@ func tokenEnd(text string, i int) int {
 		case c == ')':
 			depth--
 		case (c == ' ' || c == '\t' || c == '\n') && depth <= 0:
-			// An extra parenthesis must not swallow the rest, because the query may still be
-			// typed.
-			return i
+			return i // depth is negative after an extra parenthesis, as while somebody types
 		}
 	}
 	return len(text)
 }
 
-// without returns a query without one token. If the token was all of one side of an operator, the
-// operator is removed too, because alone it would be a search term.
+// without returns a query without the token at an index. If the token is all of one side of an
+// operator, the operator goes too: without that side it would be a search term.
 func without(text string, tokens []token, at int) string {
 	first, last := at, at
-	before, after := operates(tokens, at-1), operates(tokens, at+1)
+	operatorBefore, operatorAfter := isOperator(tokens, at-1), isOperator(tokens, at+1)
 
 	switch {
-	case before && (after || at == len(tokens)-1):
+	case operatorBefore && (operatorAfter || at == len(tokens)-1):
 		first--
-	case at == 0 && after:
+	case at == 0 && operatorAfter:
 		last++
 	}
 
@@ -119,19 +115,19 @@ func without(text string, tokens []token, at int) string {
 	return strings.TrimSpace(strings.TrimSpace(text[:tokens[first].start]) + " " + strings.TrimSpace(text[min(len(text), end):]))
 }
 
-// operates reports whether a token is an operator. As in package query, an operator needs
-// something on both sides, else it is a word.
-func operates(tokens []token, at int) bool {
+// isOperator reports whether the token at an index is an operator. As in package query, an "or" is one
+// only between two tokens that are no operators.
+func isOperator(tokens []token, at int) bool {
 	if at <= 0 || at >= len(tokens)-1 {
 		return false
 	}
-	return (tokens[at].text == "or" || tokens[at].text == "OR") && !operates(tokens, at-1)
+	return (tokens[at].text == "or" || tokens[at].text == "OR") && !isOperator(tokens, at-1)
 }
 
-// chip is a filter of the query that can be removed.
+// chip is a filter of the query, with the address of the search without it.
 type chip struct{ Text, Remove string }
 
-// chipsOf returns the filters of a query as chips that can be removed.
+// chipsOf returns a chip for each filter of a query.
 func chipsOf(b layout.Box) []chip {
 	var out []chip
 	tokens := tokensOf(b.Query)
@@ -151,7 +147,7 @@ func countsAll(q string) bool {
 	return slices.ContainsFunc(tokensOf(q), func(t token) bool { return t.text == "count:all" })
 }
 
-// grouped returns a query in parentheses, as part of a larger one.
+// grouped returns a query as a part of a larger one: in parentheses if it has an operator.
 func grouped(q string) string {
 	for _, t := range tokensOf(q) {
 		if t.text == "or" || t.text == "OR" {
@@ -161,13 +157,13 @@ func grouped(q string) string {
 	return q
 }
 
-// fieldRegexp returns an expression as the value of a filter, whatever the toggle: backslashes
-// keep their meaning.
+// fieldRegexp returns an expression as the value of a filter, which means the same with and without the
+// toggle for regular expressions.
 func fieldRegexp(expr string) string { return query.QuoteRegexp(expr) }
 
 func quoteMeta(s string) string { return regexp.QuoteMeta(s) }
 
-// parseError returns the error of a request's query, as a search would, but before the search.
+// parseError returns the error of a request's query; nil if the query is valid.
 func parseError(req search.Request) error {
 	_, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive})
 	var bad *query.ParseError
@@ -177,30 +173,29 @@ func parseError(req search.Request) error {
 	return err
 }
 
-// trouble is the mistake of a query, with its place.
+// trouble is why a search fails, with the position of a mistake in its query.
 type trouble struct {
 	Message        string
-	Before, At     string // the query before and from the mistake
+	Before, At     string // the query before the mistake, and from it on, if Placed
 	Placed         bool
-	AsText, AsKind string // address of a search that takes the query as text
+	AsText, AsKind string // address of a search for the query as text, and the link's words
 }
 
-// troubleOf returns a mistake in a query with its position.
+// troubleOf converts the error of a search for q. A mistake in the query gets its position, and a link
+// to a search for q as text.
 func troubleOf(err error, q string) *trouble {
 	t := &trouble{Message: err.Error()}
 	var e *call.Error
-	// Only these errors have a place in the query.
 	if !errors.As(err, &e) {
 		return t
 	}
 
 	t.Message = e.Message
-	// Some messages already say what was expected.
 	if e.Expected != "" && !strings.Contains(e.Message, "expected") {
 		t.Message += "; expected " + e.Expected
 	}
 
-	// The place may be in a text made from the query, beyond its end.
+	// The offset may be beyond the end of q: it may be that in a longer query made from q.
 	if errors.Is(err, call.ErrQuery) && e.Offset <= len(q) {
 		t.Placed, t.Before, t.At = true, q[:e.Offset], q[e.Offset:]
 		t.AsText, t.AsKind = searchURL(layout.Box{Query: query.Quote(q)}, 0), "search for it as a text"
@@ -208,16 +203,15 @@ func troubleOf(err error, q string) *trouble {
 	return t
 }
 
-// hint is a word of a query that is a filter in another code search.
+// hint says that a word of a query is a filter in another code search.
 type hint struct {
-	Before, Word, After, Say string
-	Ours, URL                string // the filter meant, and the search with it; "" for none
+	Before, Word, After, Say string // the query in three parts, and a sentence
+	Ours, URL                string // the same filter here, and the search with it; "" if there is none
 }
 
-// hintsOf returns the hints for words of a query.
+// hintsOf returns the hints for words of a query; none for an invalid query.
 func hintsOf(b layout.Box) []hint {
 	q, err := query.Parse(b.Query, query.Options{Regexp: b.Regexp, CaseSensitive: b.Case})
-	// The page shows errors elsewhere.
 	if err != nil {
 		return nil
 	}
@@ -226,7 +220,6 @@ func hintsOf(b layout.Box) []hint {
 	for _, h := range q.Hints {
 		end := h.Offset + len(h.Word)
 		row := hint{Before: b.Query[:h.Offset], Word: h.Word, After: b.Query[end:], Say: h.Say, Ours: h.Ours}
-		// Some filters have no equivalent here.
 		if h.Ours != "" {
 			meant := b
 			meant.Query = row.Before + h.Ours + row.After
@@ -237,52 +230,49 @@ func hintsOf(b layout.Box) []hint {
 	return out
 }
 
-// nearMiss is a search similar to one that found nothing.
+// nearMiss is a search that finds something, and is similar to one that finds nothing.
 type nearMiss struct {
-	What, URL, Count string
+	What, URL, Count string // What says how it differs
 }
 
-// try is a candidate for a near miss.
-type try struct {
-	what string
+// candidate is a search that may be a near miss.
+type candidate struct {
+	what string // how it differs
 	box  layout.Box
 }
 
-// nameLike matches a word that may be a mistyped name. Shorter words would be similar to every
-// name.
+// nameLike matches a word that may be a mistyped name. A shorter word would be similar to too many
+// names.
 var nameLike = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{3,}$`)
 
-// respellTime limits the search for similar names, because the reader waits.
+// respellTime limits the search for similar names, for which the reader waits.
 const respellTime = time.Second
 
-// respelled returns queries in which likely mistyped words are replaced by similar names of
-// definitions: all together, and each alone. It checks the last three words that may be names.
-func (p *searching) respelled(ctx context.Context, v catalog.Viewer, b layout.Box) []try {
+// respelled returns queries in which words that are likely mistyped are replaced by similar names of
+// definitions: first all together, then each alone. It checks the last three words that may be names.
+func (p *searching) respelled(ctx context.Context, v catalog.Viewer, b layout.Box) []candidate {
 	ctx, cancel := context.WithTimeout(ctx, respellTime)
 	defer cancel()
 
-	var each []try
-	all, looked := b.Query, 0
-	// From the end, so that replacements do not move earlier words.
+	var each []candidate
+	all, checked := b.Query, 0
+	// Begin at the end, so that a replacement does not move the words before it.
 	for _, t := range slices.Backward(tokensOf(b.Query)) {
-		if t.filter != "" || t.not || !nameLike.MatchString(t.text) || looked == 3 {
+		if t.filter != "" || t.not || !nameLike.MatchString(t.text) || checked == 3 {
 			continue
 		}
-		looked++
-
-		// Ignore errors, because this is only a suggestion.
+		checked++
 		r, err := p.searcher.Definitions(ctx, v, symbols.SymbolRequest{Symbol: t.text, Limit: 1})
 		if err != nil || !r.Mistyped {
 			continue
 		}
 
-		put := func(query string) string { return query[:t.start] + r.Similar[0] + query[t.start+len(t.text):] }
-		one := try{r.Similar[0] + " in place of " + t.text, b}
-		one.box.Query, all = put(b.Query), put(all)
+		respell := func(query string) string { return query[:t.start] + r.Similar[0] + query[t.start+len(t.text):] }
+		one := candidate{r.Similar[0] + " in place of " + t.text, b}
+		one.box.Query, all = respell(b.Query), respell(all)
 		each = append(each, one)
 	}
 
-	// A single replacement has no combination.
 	slices.Reverse(each)
 	if len(each) < 2 {
 		return each
@@ -292,66 +282,62 @@ func (p *searching) respelled(ctx context.Context, v catalog.Viewer, b layout.Bo
 	for _, t := range each {
 		what = append(what, t.what)
 	}
-	together := try{strings.Join(what, ", "), b}
+	together := candidate{strings.Join(what, ", "), b}
 	together.box.Query = all
-	return append([]try{together}, each...)
+	return append([]candidate{together}, each...)
 }
 
-// nearMisses returns similar searches that find something, each counted by its own search.
+// nearMisses returns searches that are similar to one that found nothing, and find something. It tries
+// five candidates, the likeliest first.
 func (p *searching) nearMisses(ctx context.Context, v catalog.Viewer, b layout.Box) []nearMiss {
-	// The likeliest come first, because only five are tried.
 	tries := p.respelled(ctx, v, b)
 	if b.Case {
 		other := b
 		other.Case = false
-		tries = append(tries, try{"in any case", other})
+		tries = append(tries, candidate{"in any case", other})
 	}
 
 	if b.Whole {
 		other := b
 		other.Whole = false
-		tries = append(tries, try{"inside words too", other})
+		tries = append(tries, candidate{"inside words too", other})
 	}
 
 	if b.Regexp {
 		other := b
 		other.Regexp = false
-		tries = append(tries, try{"as a text, not as an expression", other})
+		tries = append(tries, candidate{"as a text, not as an expression", other})
 	}
 
-	rev, tokens := false, tokensOf(b.Query)
-	// Remove one filter at a time, to show which one was too narrow.
+	hasRev, tokens := false, tokensOf(b.Query)
+	// Remove one filter at a time, to show which filter was too narrow.
 	for i, t := range tokens {
-		if rev = rev || t.filter == "rev" || t.filter == "branch" || t.filter == "b" || t.filter == "revision"; t.filter == "" {
+		if hasRev = hasRev || t.filter == "rev" || t.filter == "branch" || t.filter == "b" || t.filter == "revision"; t.filter == "" {
 			continue
 		}
 
 		other := b
-		// Without other parts there is nothing to search for.
 		if other.Query = without(b.Query, tokens, i); other.Query != "" {
-			tries = append(tries, try{"without " + t.text, other})
+			tries = append(tries, candidate{"without " + t.text, other})
 		}
 	}
 
-	// A reader who names a revision does not want all of them.
-	if !rev {
+	if !hasRev { // a reader who names a revision does not want all
 		other := b
 		other.Query = "rev:* " + grouped(b.Query)
-		tries = append(tries, try{"in all indexed revisions", other})
+		tries = append(tries, candidate{"in all indexed revisions", other})
 	}
 
 	var out []nearMiss
-	// Only five, because each is a search and the reader waits.
+	// The reader waits for these searches, so try only the first five.
 	for _, t := range tries[:min(len(tries), 5)] {
 		r := &results{Box: t.box, typed: true}
 		req, err := r.request()
-		// The changed query may be invalid.
-		if err != nil {
+		if err != nil { // the changed query is invalid
 			continue
 		}
 
 		resp, err := p.searcher.Search(ctx, v, req)
-		// Ignore errors and empty results.
 		if err == nil && resp.Stats.Files > 0 {
 			out = append(out, nearMiss{t.what, searchURL(t.box, 0), summaryOf(resp, false)})
 		}
@@ -359,7 +345,7 @@ func (p *searching) nearMisses(ctx context.Context, v catalog.Viewer, b layout.B
 	return out
 }
 
-// copyAs is the search of a page in another form.
+// copyAs is a search for another client, as text to copy.
 type copyAs struct{ Name, Text string }
 
 // copiesOf returns the same search for the API, the command line and an agent.
@@ -379,8 +365,8 @@ func copiesOf(b layout.Box) []copyAs {
 		route = "/api/search_commits"
 		delete(body, "contextLines")
 	}
-	text, _ := json.Marshal(body)                             // strings, numbers and booleans cannot fail
-	tool, _ := json.Marshal(map[string]any{"query": b.Query}) // as above
+	text, _ := json.Marshal(body) // cannot fail: it has strings, numbers and booleans only
+	tool, _ := json.Marshal(map[string]any{"query": b.Query})
 
 	return []copyAs{
 		{"API call", fmt.Sprintf("curl -s \"$SHOAL_URL%s\" -H \"Authorization: Bearer $SHOAL_API_KEY\" -H 'Content-Type: application/json' -d %s", route, shellQuote(string(text)))},

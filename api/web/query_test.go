@@ -74,8 +74,8 @@ func TestChangeSearch_looksForLinesOfOneSide(t *testing.T) {
 		"type:diff author:x since:2026":                  {"type:diff author:x since:2026", "type:diff author:x since:2026", "type:diff author:x since:2026"},
 		`type:diff foo or bar message:"added: not this"`: {`type:diff foo or bar message:"added: not this"`, `type:diff added:foo or added:bar message:"added: not this"`, `type:diff removed:foo or removed:bar message:"added: not this"`},
 	} {
-		for i, s := range sideOf {
-			if got := sided(query, s.filter, diffQuery.MatchString(query)); got != want[i] {
+		for i, s := range lineFilters {
+			if got := withLineFilter(query, s.filter, diffQuery.MatchString(query)); got != want[i] {
 				t.Errorf("%s of %s: %s, want %s", s.name, query, got, want[i])
 			}
 		}

@@ -94,7 +94,7 @@ func appendFile(dst []byte, f *search.File, branch string, box layout.Box, m mar
 		best, rest = bestChunks(f.Chunks, openChunks)
 	}
 	m = m.forFile(f.Chunks)
-	dst = appendChunks(dst, best, f.Language, lines(page, f.Path), m)
+	dst = appendChunks(dst, best, f.Language, sourcePage(page, f.Path), m)
 	if more := matches - rangesOf(best); more > 0 && show != entire && !named {
 		dst = appendFolded(dst, f, rest, more, page, box, m, show)
 	}
@@ -137,7 +137,7 @@ func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page
 
 	shown := rest[:min(len(rest), foldedChunks)]
 	dst = fmt.Appendf(dst, `<details class="more"><summary>+%s more in this file</summary>`, layout.Grouping(more))
-	dst = appendChunks(dst, shown, f.Language, lines(page, f.Path), m)
+	dst = appendChunks(dst, shown, f.Language, sourcePage(page, f.Path), m)
 
 	// More than was brought, or than a fold holds.
 	if rangesOf(shown) < more {

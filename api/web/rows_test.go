@@ -17,7 +17,7 @@ import (
 )
 
 // A mark is at the right bytes, also in files that are not UTF-8.
-func TestMatchMarks_areRightInFilesThatAreNotUTF8(t *testing.T) {
+func TestMatchMarks_standAroundMatchesInFilesThatAreNotUTF8(t *testing.T) {
 	t.Parallel()
 	f := &search.File{Repository: "r", Path: "a.txt", Chunks: []shard.Chunk{{
 		Content: []byte("caf\xe9 needle\n"), Start: shard.Position{Offset: 10, Line: 2, Column: 1},
@@ -94,7 +94,7 @@ func TestSearchPage_foldsTheManyMatchesOfOneFile(t *testing.T) {
 }
 
 // Where files are the answer, nothing of them is drawn, and the count leads to the matches.
-func TestSearchPage_countOfAFileWithoutPieces(t *testing.T) {
+func TestSearchPage_showsTheCountOfAFileWithoutChunks(t *testing.T) {
 	t.Parallel()
 	f := &search.File{Repository: "r", Path: "a.go", Language: "Go", Matches: 254}
 	got := string(appendFile(nil, f, "", layout.Box{Query: "type:file dict"}, marking{}, folded))

@@ -20,23 +20,23 @@ import (
 	"github.com/shoalsearch/shoal/node/suggest"
 )
 
-// The size of a page of results.
+// Limits of a page of results. A range is the place of one match.
 const (
-	pageMatches  = 250    // ranges
-	perFile      = 25     // of them from one file, so that it leaves room for others
-	typedMatches = 60     // ranges, while somebody types
-	typedPerFile = 6      // of them from one file
-	mostMatches  = 20_000 // ranges that pages are turned through
-	typedTime    = 400 * time.Millisecond
+	pageMatches  = 250                    // ranges on a page
+	perFile      = 25                     // ranges of one file, so that there is room for other files
+	typedMatches = 60                     // ranges on a page while somebody types the query
+	typedPerFile = 6                      // ranges of one file, then
+	mostMatches  = 20_000                 // ranges on all pages together
+	typedTime    = 400 * time.Millisecond // of a search while somebody types the query
 )
 
 var searchTemplate = layout.Parse(templates, "templates/search.html", "templates/facets.html", "templates/goto.html")
 
-// boxOf reads the search box out of an address: the names of the reference
-// product, and those that this site had before.
+// boxOf returns the state of the search box in an address. It knows the names of Sourcebot, and old
+// names of this site.
 func boxOf(v url.Values) layout.Box {
-	// A box of HTML sends on, a script true, a person types 1.
-	yes := func(names ...string) bool {
+	// Checkboxes send "on", scripts "true", and people type "1".
+	isSet := func(names ...string) bool {
 		for _, n := range names {
 			if s := v.Get(n); s == "true" || s == "1" || s == "on" {
 				return true
@@ -45,26 +45,27 @@ func boxOf(v url.Values) layout.Box {
 		return false
 	}
 
-	query := strings.ReplaceAll(v.Get("query"), "\u00a0", " ") // as wikis and chats paste it
+	query := strings.ReplaceAll(v.Get("query"), "\u00a0", " ") // wikis and chats replace spaces
 	if in := v.Get("in"); in != "" && strings.TrimSpace(query) != "" {
 		query = in + " " + grouped(query)
 	}
 
 	return layout.Box{
 		Query:   query,
-		Regexp:  yes("isRegexEnabled", "regex"),
-		Case:    yes("isCaseSensitivityEnabled", "case"),
-		Whole:   yes("whole"),
+		Regexp:  isSet("isRegexEnabled", "regex"),
+		Case:    isSet("isCaseSensitivityEnabled", "case"),
+		Whole:   isSet("whole"),
 		Context: contextOf(v.Get("ctx")),
 		Grouped: v.Get("group") == "repo",
 		Best:    v.Get("order") == "best",
 	}
 }
 
-// contexts lists the choices for the number of lines around a match.
+// contexts has the numbers of lines around a match that a reader can choose.
 var contexts = []int{1, 3, 10}
 
-// contextOf reads a number of lines; 0 is the first of contexts, and what no page offers.
+// contextOf parses a number of lines around a match; 0, which means the first of contexts, for that and
+// for a number that a reader cannot choose.
 func contextOf(s string) int {
 	n, _ := strconv.Atoi(s)
 	if at := slices.Index(contexts, n); at > 0 {
@@ -73,15 +74,15 @@ func contextOf(s string) int {
 	return 0
 }
 
-// search shows the page of results. If the search takes a while, it sends the frame first, so that
-// the browser has the styles and the search box.
+// search shows the page of results. If the search takes a while, it sends the page's frame first, so
+// that the browser shows the search box, and then the progress. Scripts request parts of the page.
 func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 	box := boxOf(v.Query)
 	if strings.TrimSpace(box.Query) == "" {
 		return v.Redirect(303, "/")
 	}
 
-	// The same search has one address, from whatever page it was sent.
+	// A box on the page of a repository sends its limit as "in". Redirect to the search's usual address.
 	if v.Query.Has("in") && v.Part == "" {
 		return v.Redirect(303, searchURL(box, 0))
 	}
@@ -89,12 +90,12 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 	r := &results{Box: box, now: p.now, typed: v.Part == "typed", Changes: changeQuery.MatchString(box.Query)}
 	r.Watch = watchURL(v, box)
 	if v.Part == "goto" {
-		r.targets(p.suggester.GoTo(ctx, v.Viewer, box.Query))
+		r.setTargets(p.suggester.GoTo(ctx, v.Viewer, box.Query))
 		return v.Show(r.head(), searchTemplate.Lookup("goto.html"), r)
 	}
 	req, err := r.request()
 	if err != nil {
-		r.targets(p.suggester.GoTo(ctx, v.Viewer, box.Query))
+		r.setTargets(p.suggester.GoTo(ctx, v.Viewer, box.Query))
 		return r.refuse(v, err)
 	}
 	r.begin(v.Query.Get("from"), &req)
@@ -102,7 +103,7 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 		return p.trend(ctx, v, box)
 	}
 	if v.Part == "facets" {
-		return p.counts(ctx, v, r)
+		return p.showFacets(ctx, v, r)
 	}
 
 	began, progress := p.now(), &search.Progress{}
@@ -111,25 +112,25 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 		if r.Changes {
 			return p.findCommits(ctx, v.Viewer, r, v.Query.Get("after"))
 		}
-		return p.lookFor(ctx, v.Viewer, r, req)
+		return p.findFiles(ctx, v.Viewer, r, req)
 	})
 	var goTo []suggest.Target
 	if r.From == 0 && !r.Changes {
-		goTo = p.suggester.GoTo(ctx, v.Viewer, box.Query) // beside the search
+		goTo = p.suggester.GoTo(ctx, v.Viewer, box.Query) // while the search runs
 	}
 
-	answer := func(o outcome[*heap]) error {
+	fillPage := func(o outcome[*heap]) error {
 		r.took = p.now().Sub(began)
-		r.targets(goTo)
-		h, err := o.taken()
+		r.setTargets(goTo)
+		h, err := o.get()
 		if err == nil {
-			p.tell(ctx, v, r, h)
+			p.showFound(ctx, v, r, h)
 		}
 		return err
 	}
 
-	if o, quick := inTime(ended); quick {
-		if err := answer(o); err != nil {
+	if o, ok := waitBriefly(ended); ok {
+		if err := fillPage(o); err != nil {
 			return r.refuse(v, err)
 		}
 		return r.show(v)
@@ -145,17 +146,18 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 		if err != nil {
 			return err
 		}
-		if err := answer(o); err != nil {
+		if err := fillPage(o); err != nil {
 			r.Trouble = troubleOf(err, box.Query)
 		}
-		return r.rest(v, w)
+		return r.writeContent(v, w)
 	}
 	return nil
 }
 
-// tell puts the answer on the page, and adds what helps when there is none: the nearest query and
-// near misses.
-func (p *searching) tell(ctx context.Context, v *layout.Visit, r *results, h *heap) {
+// showFound sets the page's fields from what a search has found. For a first page it adds the nearest
+// search, and if the page is empty, near misses. If a reader without scripts requests a count, it adds
+// that.
+func (p *searching) showFound(ctx context.Context, v *layout.Visit, r *results, h *heap) {
 	if h.commits != nil {
 		r.fillCommits(h.commits)
 		return
@@ -173,7 +175,6 @@ func (p *searching) tell(ctx context.Context, v *layout.Visit, r *results, h *he
 		r.Near = p.nearMisses(ctx, v.Viewer, r.Box)
 	}
 
-	// Without scripts the count comes with the page that asks for it.
 	if r.Narrow.Count != "" && wantsCount(v) {
 		if n, err := p.countFacets(ctx, v.Viewer, r, "all"); err == nil {
 			r.Narrow, r.Summary = n, n.Summary
@@ -183,17 +184,17 @@ func (p *searching) tell(ctx context.Context, v *layout.Visit, r *results, h *he
 	}
 }
 
-// lookFor searches for a page.
-func (p *searching) lookFor(ctx context.Context, v catalog.Viewer, r *results, req search.Request) (*heap, error) {
-	// While somebody types the first few matches will do, and in one file the limit
-	// is just where the page ends.
+// findFiles searches for the files of a page.
+func (p *searching) findFiles(ctx context.Context, v catalog.Viewer, r *results, req search.Request) (*heap, error) {
+	// One search is enough while somebody types, where a page has the first matches only, and in one
+	// file, where the limit of the search is the end of the page.
 	if r.typed || r.within {
 		resp, err := p.searcher.Search(ctx, v, req)
 		if err != nil {
 			return nil, err
 		}
-		h := &heap{more: reached(resp, req.Matches)}
-		h.take(resp, resp.Files)
+		h := &heap{more: endsAtLimit(resp, req.Matches)}
+		h.add(resp, resp.Files)
 		return h, nil
 	}
 	return p.gather(ctx, v, req, r.From+pageMatches)
@@ -213,29 +214,29 @@ type results struct {
 	Summary  string
 	Empty    bool
 	Near     []nearMiss
-	Nearest  *nearest // nil where the answer has the text, or nothing has most of it
+	Nearest  *nearest // search for most of the query's words; nil if there is none
 	GoTo     []goRow
-	Trace    bool // GoTo is the frames of a call stack
-	Next     string
-	End      string // of the last page, where it is not the only one: why there is no next
-	CountAll string
+	Trace    bool   // GoTo has the frames of a call stack
+	Next     string // address of the next page; "" for none
+	End      string // why the last of several pages has no next one
+	CountAll string // address of the search with count:all; "" if it would count no more
 	Copies   []copyAs
 	Views    []viewList
-	Trend    string   // the page of the search over time
-	Watch    string   // the page that offers to watch the search; "" for none
-	Changes  bool     // it is about commits, whose lines have a style of their own
-	Sides    []view   // of a search of commits: the lines that came, or those that went
-	Notes    []string // about the query
+	Trend    string   // address of the search over time
+	Watch    string   // address of the page that offers to watch the search; "" for none
+	Changes  bool     // the search is for commits
+	Sides    []view   // links to a search for commits in added or removed lines
+	Notes    []string // hints about the query
 
 	goTo   []suggest.Target
-	asked  *search.Request // before anything was put in front of its query
-	typed  bool            // somebody is typing it
-	within bool            // all of it is in one file
+	asked  *search.Request // the search without what this package adds to its query
+	typed  bool            // somebody is typing the query
+	within bool            // the query is about one file
 	took   time.Duration
 	now    func() time.Time
 }
 
-// request returns the search that the page shows.
+// request returns the search of the page, or the error of its query. It also sets r.asked.
 func (r *results) request() (search.Request, error) {
 	req := search.Request{
 		Query:         r.Query,
@@ -248,7 +249,7 @@ func (r *results) request() (search.Request, error) {
 		Lexed:         true,
 	}
 
-	// Parse the query before anything is added in front, so that positions of mistakes are right.
+	// Check the query before adding to it, so that the position of a mistake is that in the box.
 	if err := parseError(req); err != nil {
 		return req, err
 	}
@@ -265,8 +266,8 @@ func (r *results) request() (search.Request, error) {
 	return req, nil
 }
 
-// targets takes over what the query names.
-func (r *results) targets(list []suggest.Target) {
+// setTargets sets the links to the places that the query names.
+func (r *results) setTargets(list []suggest.Target) {
 	r.goTo, r.GoTo, r.Trace = list, nil, isTrace(list)
 	if len(list) > 0 {
 		r.GoTo = goRows(list)
@@ -289,13 +290,13 @@ func (r *results) emptySummary() {
 	}
 }
 
-// begin reads the number of ranges on the pages before this one.
+// begin sets r.From, the number of ranges on the pages before this one, and r.within. For a query about
+// one file it changes req to find all ranges up to the end of this page.
 func (r *results) begin(from string, req *search.Request) {
 	r.From, _ = strconv.Atoi(from)
 	r.From = max(0, min(r.From, search.MaxMatches-pageMatches))
 
-	// For a single file, search for everything up to the end of this page. The earlier ranges are
-	// found again but not shown. One file is small, so count everything.
+	// One file is small, so the search finds the earlier ranges again, and counts all matches.
 	if r.within = !r.typed && isOfOneFile(*req); r.within {
 		req.Matches, req.PerFile = r.From+pageMatches, 0
 		req.Query = "count:all " + req.Query
@@ -310,8 +311,8 @@ func (r *results) show(v *layout.Visit) error {
 	return v.Show(r.head(), searchTemplate, r)
 }
 
-// rest writes the page after its head, which was sent while the search ran.
-func (r *results) rest(v *layout.Visit, w *bufio.Writer) error {
+// writeContent writes the page after its head, which was sent while the search ran.
+func (r *results) writeContent(v *layout.Visit, w *bufio.Writer) error {
 	var b bytes.Buffer
 	if err := searchTemplate.Execute(&b, r); err != nil {
 		return err
@@ -323,7 +324,8 @@ func (r *results) rest(v *layout.Visit, w *bufio.Writer) error {
 	return errors.Join(err, w.Flush())
 }
 
-// refuse marks a mistake at its position in the query. Any other error gets an error page.
+// refuse shows the page with the mistake in its query, and sets the status. It returns other errors,
+// which get an error page.
 func (r *results) refuse(v *layout.Visit, err error) error {
 	var e *call.Error
 	kinds := []error{call.ErrQuery, call.ErrContextNotFound, call.ErrTooLarge, call.ErrRef}
@@ -334,7 +336,7 @@ func (r *results) refuse(v *layout.Visit, err error) error {
 	r.Bad = true
 	switch {
 	case v.Part == "typed":
-		// Half a query is no failure: somebody is typing it.
+		// Keep the status 200: somebody is still typing the query.
 	case errors.Is(err, call.ErrContextNotFound):
 		v.Status = 404
 	case errors.Is(err, call.ErrTooLarge):
@@ -345,10 +347,10 @@ func (r *results) refuse(v *layout.Visit, err error) error {
 	return r.show(v)
 }
 
-// fill sets the page's fields from the answer.
+// fill sets the page's fields from the answer of a search for files or repositories.
 func (r *results) fill(h *heap) {
 	resp := h.last
-	files, repos := r.turn(h), resp.Repositories
+	files, repos := r.filesOfPage(h), resp.Repositories
 	r.Files = template.HTML(r.appendFiles(nil, files, h.branches))
 
 	r.Views, r.Hints = viewsOf(r.Box), hintsOf(r.Box)
@@ -357,7 +359,7 @@ func (r *results) fill(h *heap) {
 	r.Narrow, r.Chips = r.narrow(resp), chipsOf(r.Box)
 	r.Summary = summaryOf(resp, exact)
 	if r.within && len(resp.Files) > 0 && len(resp.Files) == resp.Stats.Files {
-		r.Summary = inFiles(resp.Files)
+		r.Summary = countShown(resp.Files)
 	}
 	r.Copies = copiesOf(r.Box)
 	if len(files) == 0 && len(h.files) == 0 {
@@ -375,18 +377,17 @@ func (r *results) fill(h *heap) {
 	}
 }
 
-// turn returns the files of this page, and prepares the link to the next.
-func (r *results) turn(h *heap) []search.File {
+// filesOfPage returns the files of this page, and sets the link to the next page, or why there is none.
+func (r *results) filesOfPage(h *heap) []search.File {
 	if r.typed {
 		return h.files
 	}
 
-	// In one file the pages part its ranges.
-	if r.within {
+	if r.within { // the ranges of one file are divided into pages
 		if h.more && r.From < search.MaxMatches-pageMatches {
 			r.Next = searchURL(r.Box, r.From+pageMatches)
 		}
-		return behind(h.files, r.From, max(r.Context, contexts[0]))
+		return withoutFirst(h.files, r.From, max(r.Context, contexts[0]))
 	}
 
 	files, end := h.page(r.From)
@@ -412,7 +413,7 @@ func (r *results) appendFiles(dst []byte, files []search.File, branches map[uint
 		files = byRepository(files)
 	}
 
-	// A file alone floods nothing; of the others the first page has what is folded.
+	// The first page has all chunks, folded; later pages link to them. A single file is not folded.
 	show := linked
 	switch {
 	case r.within:
@@ -433,8 +434,8 @@ func (r *results) appendFiles(dst []byte, files []search.File, branches map[uint
 	return dst
 }
 
-// inFiles describes the number of matches on a page about one file.
-func inFiles(files []search.File) string {
+// countShown returns the number of matches in the files of a page, in words.
+func countShown(files []search.File) string {
 	sum := 0
 	for i := range files {
 		sum += files[i].Matches
@@ -445,18 +446,18 @@ func inFiles(files []search.File) string {
 // byRepository puts the files of each repository together, the repositories in the
 // order of their best files.
 func byRepository(files []search.File) []search.File {
-	place := map[uint32]int{}
+	first := map[uint32]int{} // index of a repository's first file
 	for i := range files {
-		if _, known := place[files[i].RepoID]; !known {
-			place[files[i].RepoID] = i
+		if _, known := first[files[i].RepoID]; !known {
+			first[files[i].RepoID] = i
 		}
 	}
 	out := slices.Clone(files)
-	slices.SortStableFunc(out, func(a, b search.File) int { return place[a.RepoID] - place[b.RepoID] })
+	slices.SortStableFunc(out, func(a, b search.File) int { return first[a.RepoID] - first[b.RepoID] })
 	return out
 }
 
-// view is another way to look at the same answer.
+// view is a link to the same search, shown in another way.
 type view struct {
 	Name, URL string
 	Here      bool
@@ -468,8 +469,7 @@ type viewList struct {
 	Views []view
 }
 
-// viewsOf returns the other ways to show the results (their order, the lines around a match), each
-// with its address.
+// viewsOf returns the choices of how to show results: their order, and the lines around a match.
 func viewsOf(b layout.Box) []viewList {
 	order, around := viewList{Name: "Order"}, viewList{Name: "Around a match"}
 

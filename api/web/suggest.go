@@ -10,14 +10,13 @@ import (
 	"github.com/shoalsearch/shoal/node/suggest"
 )
 
-// suggest answers a script with completions of the query in the search box. Each has the whole new
-// query and the cursor position in it, counted in UTF-16 units.
+// suggest answers a script with completions of the query at the cursor. Each has the whole new query,
+// and the new position of the cursor.
 func (p *searching) suggest(ctx context.Context, v *layout.Visit) error {
 	text := v.Query.Get("query")
 	cursor, err := strconv.Atoi(v.Query.Get("cursor"))
-	// Without a place, at the end, as somebody types.
 	if err != nil {
-		cursor = len(text)
+		cursor = len(text) // complete the end of the query
 	}
 	list, err := p.suggester.Complete(ctx, v.Viewer, text, cursor)
 	if err != nil {
@@ -30,7 +29,6 @@ func (p *searching) suggest(ctx context.Context, v *layout.Visit) error {
 		// Scripts count UTF-16 units, and the node bytes.
 		at := len(utf16.Encode([]rune(text[:s.Start] + s.Insert)))
 		b = fmt.Appendf(b, `<li role="option" id="suggest%d" aria-selected="false" data-kind="%s" data-at="%d" data-query="`, i, s.Kind, at)
-		// It is inside an attribute, so quotes must be escaped.
 		b = appendAttribute(b, query)
 		if s.Kind == suggest.File {
 			b = append(append(b, `" data-url="`...), address(s.Detail, "", "blob", s.Label)...)
@@ -43,7 +41,7 @@ func (p *searching) suggest(ctx context.Context, v *layout.Visit) error {
 	return nil
 }
 
-// suggestIcons is the drawing of each kind of suggestion that is a thing.
+// suggestIcons has the icons of kinds of suggestions. Other kinds have none.
 var suggestIcons = map[suggest.Kind]string{suggest.Repository: "repo", suggest.File: "file", suggest.Symbol: "function", suggest.Revision: "branch", suggest.Language: "type", suggest.ContextOf: "filter"}
 
 // detailOf returns the text beside a suggestion: its kind, and where it is.

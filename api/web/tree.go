@@ -17,22 +17,22 @@ var (
 	entriesTemplate = treeTemplate.Lookup("entries")
 )
 
-// treeEntry is a row of a directory.
+// treeEntry is an entry of a directory.
 type treeEntry struct {
 	Name, Kind, Size string
 	URL              string // "" for a submodule, whose files are in another repository
 	Target           string // of a symbolic link; for a submodule its commit
 	History          string
-	Last             *commitRow // last change; nil if it was not found in time
+	Last             *commitRow // last commit that changed it; nil if unknown
 }
 
 // treePage is the data of a directory.
 type treePage struct {
 	place
 	CommitURL, Short string
-	LastURL          string // of the entries with their last commits
+	LastURL          string // address of the entries with their last commits
 	Entries          []treeEntry
-	Told             bool // the last commits are there
+	Told             bool // the entries have their last commits
 	Cut              bool
 	Readme           string
 	ReadmeURL        string
@@ -41,20 +41,20 @@ type treePage struct {
 	Text             template.HTML // its source, if it is not rendered
 }
 
-// tree shows a directory with its README. A script then requests the entries with their last
-// commits, which take longer than the page.
+// tree shows a directory with its README. A script then requests the entries again, with their last
+// commits, which take longer to find.
 func (p *sources) tree(ctx context.Context, v *layout.Visit, l place) error {
 	if v.Part == "last" {
 		return p.lastCommits(ctx, v, l)
 	}
-	r, err := p.listed(ctx, v, l, l.Rev)
+	r, err := p.list(ctx, v, l, l.Rev)
 	if err != nil {
 		return err
 	}
 
 	data := newTreePage(l, r)
 	data.LastURL = l.At("tree", l.Path) + "?" + url.Values{"at": {r.Commit}}.Encode()
-	p.readme(ctx, v, data, r)
+	p.addReadme(ctx, v, data, r)
 
 	title := l.Repo
 	if l.Path != "" {
@@ -63,8 +63,8 @@ func (p *sources) tree(ctx context.Context, v *layout.Visit, l place) error {
 	return v.Show(layout.Head{Title: title, Page: "tree", Scripts: []string{"js/file.js", "js/tree.js"}}, treeTemplate, data)
 }
 
-// listed returns the entries of a directory at a revision.
-func (p *sources) listed(ctx context.Context, v *layout.Visit, l place, rev string) (*browse.ListTreeResponse, error) {
+// list returns the entries of a directory at a revision.
+func (p *sources) list(ctx context.Context, v *layout.Visit, l place, rev string) (*browse.ListTreeResponse, error) {
 	return p.reader.ListTree(ctx, v.Viewer, browse.ListTreeRequest{Repo: l.Repo, Path: l.Path, Ref: rev, Sizes: true, MaxEntries: browse.MaxEntries})
 }
 
@@ -86,11 +86,11 @@ func newTreePage(l place, r *browse.ListTreeResponse) *treePage {
 	return data
 }
 
-// lastCommits shows the entries with their last commits, as of the commit on the page, because
-// the branch may have moved.
+// lastCommits answers a script with the entries and their last commits. They are those of the commit on
+// the page, because the branch may have moved since.
 func (p *sources) lastCommits(ctx context.Context, v *layout.Visit, l place) error {
 	at := cmp.Or(v.Query.Get("at"), l.Rev)
-	r, err := p.listed(ctx, v, l, at)
+	r, err := p.list(ctx, v, l, at)
 	if err != nil {
 		return err
 	}
@@ -117,9 +117,10 @@ func (p *sources) lastCommits(ctx context.Context, v *layout.Visit, l place) err
 	return v.Show(layout.Head{}, entriesTemplate, data)
 }
 
-// readme adds the README of a directory to its page. If it cannot be read it is left out.
-func (p *sources) readme(ctx context.Context, v *layout.Visit, data *treePage, r *browse.ListTreeResponse) {
-	if data.Readme = readme(r.Entries); data.Readme == "" {
+// addReadme adds the README of a directory to its page: as a document, or as text. It leaves out one
+// that cannot be read.
+func (p *sources) addReadme(ctx context.Context, v *layout.Visit, data *treePage, r *browse.ListTreeResponse) {
+	if data.Readme = findReadme(r.Entries); data.Readme == "" {
 		return
 	}
 
@@ -137,9 +138,9 @@ func (p *sources) readme(ctx context.Context, v *layout.Visit, data *treePage, r
 	}
 }
 
-// readme returns the path of a directory's README: a Markdown file if possible, else the first;
-// "" for none.
-func readme(entries []browse.TreeEntry) string {
+// findReadme returns the path of a directory's README: the first Markdown file with that name, otherwise
+// the first file; "" if there is none.
+func findReadme(entries []browse.TreeEntry) string {
 	first := ""
 	for _, e := range entries {
 		name := strings.ToLower(e.Name)
@@ -147,7 +148,6 @@ func readme(entries []browse.TreeEntry) string {
 			continue
 		}
 
-		// The first Markdown file wins, because entries are sorted by name.
 		if markdown.Named(name) {
 			return e.Path
 		}

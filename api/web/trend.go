@@ -16,11 +16,12 @@ var trendTemplate = layout.Parse(templates, "templates/trend.html")
 const (
 	trendPoints  = 12  // dates at which files are searched
 	trendMonths  = 60  // months of commits that are shown
-	trendHeight  = 100 // of the chart; its page stretches it
-	trendSpacing = 10
+	trendHeight  = 100 // of the chart, which its page stretches
+	trendSpacing = 10  // between the left sides of two bars
 )
 
-// trendSpans are the spans between two dates, by their value in an address.
+// trendSpans has the choices of the span between two dates, with their value in an address. end returns
+// the end of the span that is back spans before that of now.
 var trendSpans = []struct {
 	value, name string
 	end         func(now time.Time, back int) time.Time
@@ -37,20 +38,20 @@ var trendSpans = []struct {
 	}},
 }
 
-// trend is the page of a search over time: how many matches there were at the end of each month or
-// week, or how many commits match in each month.
+// trend is the data of the page of a search over time: the number of matches at the end of each span, or
+// the number of matching commits in each month.
 type trend struct {
 	layout.Box
 	Trouble     *trouble
 	Title       string
 	Exact       bool
-	Text        string // what is counted, and how well
-	Row, Column string
+	Text        string // what is counted, and whether exactly
+	Row, Column string // heads of the table
 	Spans       []view
-	CSV, Back   string
+	CSV, Back   string // addresses of the table as a file, and of the search
 	Points      []trendPoint
-	Wide        int
-	Most        string
+	Wide        int    // width of the chart
+	Most        string // the largest count
 	First, Last string
 }
 
@@ -58,20 +59,20 @@ type trend struct {
 type trendPoint struct {
 	Name, Count, URL string
 	Exact            bool
-	X, Y, Height     int // of its bar
+	X, Y, Height     int // of its bar in the chart
 
 	count int
 }
 
-// trend shows a search over time.
+// trend shows a search over time, or sends its table as a file.
 func (p *searching) trend(ctx context.Context, v *layout.Visit, box layout.Box) error {
 	t := &trend{Box: box, Exact: true, Back: searchURL(box, 0)}
 	t.CSV = t.Back + "&trend=" + v.Query.Get("trend") + "&csv=1"
-	points := p.datedMatches
+	addPoints := p.datedMatches
 	if changeQuery.MatchString(box.Query) {
-		points = p.datedCommits
+		addPoints = p.datedCommits
 	}
-	if err := points(ctx, v.Viewer, t, v.Query.Get("trend")); err != nil {
+	if err := addPoints(ctx, v.Viewer, t, v.Query.Get("trend")); err != nil {
 		return (&results{Box: box}).refuse(v, err)
 	}
 	if v.Query.Get("csv") == "1" {
@@ -83,7 +84,8 @@ func (p *searching) trend(ctx context.Context, v *layout.Visit, box layout.Box) 
 	return v.Show(layout.Head{Title: box.Query, Page: "trend", Box: box, Scripts: []string{"js/search.js"}}, trendTemplate, t)
 }
 
-// datedMatches counts the matches at the end of each span, as a search with at: finds them.
+// datedMatches adds a point for the end of each span of the kind by, with the number of matches then, as
+// a search with the filter at: finds them.
 func (p *searching) datedMatches(ctx context.Context, v catalog.Viewer, t *trend, by string) error {
 	span, now := trendSpans[0], p.now().UTC()
 	for _, s := range trendSpans {
@@ -120,7 +122,8 @@ func (p *searching) datedMatches(ctx context.Context, v catalog.Viewer, t *trend
 	return nil
 }
 
-// datedCommits counts the commits that match, by month.
+// datedCommits adds a point for each month from the first matching commit to the last, up to
+// trendMonths, with the number of matching commits.
 func (p *searching) datedCommits(ctx context.Context, v catalog.Viewer, t *trend, _ string) error {
 	found, err := p.searcher.SearchCommits(ctx, v, search.Request{Query: t.Query, Regexp: t.Regexp, CaseSensitive: t.Case, Words: t.Whole, Matches: 1, Facets: true})
 	if err != nil {
@@ -154,7 +157,7 @@ func (p *searching) datedCommits(ctx context.Context, v catalog.Viewer, t *trend
 	return nil
 }
 
-// draw lays out the bars.
+// draw sets the bars of the chart and the texts of the counts.
 func (t *trend) draw() {
 	most := 1
 	for _, p := range t.Points {
@@ -175,7 +178,7 @@ func (t *trend) draw() {
 	t.Wide, t.Most = max(1, len(t.Points))*trendSpacing, grouping(most)
 }
 
-// csv is the table as comma-separated values.
+// csv returns the table as comma-separated values.
 func (t *trend) csv() []byte {
 	var b strings.Builder
 	b.WriteString("date,count,exact\n")

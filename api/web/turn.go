@@ -13,16 +13,16 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// depths are the limits of the searches that pages are cut from. A higher limit may find matches
-// that belong before those found with the lower one. So pages do not assume a fixed start: a page
-// shows what a deeper search found and earlier ones did not.
+// depths has the limits of the searches whose results are divided into pages. A search with a higher
+// limit may find matches that rank before those of a lower one. So the files of a deeper search that
+// earlier ones did not find are appended to theirs.
 //
-// Each limit has room for one file more than its pages, so that a page is full even if the limit
-// cuts the last file, which then moves to a later page.
+// Each limit allows one file more than fits on its pages: if the limit cuts the last file, that moves to
+// a later page, and the page is still full.
 var depths = []int{pageMatches + perFile, 4*pageMatches + perFile, 16*pageMatches + perFile, mostMatches}
 
-// depthsOf returns the depths of the searches for pages with want ranges in all. A search that
-// counts all results has a fixed order, so one search with the last depth is enough.
+// depthsOf returns the depths for pages with want ranges altogether. A query that counts all matches has
+// a fixed order, so it needs no search with a lower depth first.
 func depthsOf(query string, want int) []int {
 	if !countsAll(query) {
 		return depths
@@ -34,20 +34,20 @@ func depthsOf(query string, want int) []int {
 	return depths[first:]
 }
 
-// heap has the files of the pages so far.
+// heap has the files of all pages up to the shown one, or found commits.
 type heap struct {
 	files []search.File    // in the order of the pages
-	last  *search.Response // of the deepest search, whose counts are used
-	more  bool             // a deeper search may find others
-	ends  bool             // there are others, which no page shows
+	last  *search.Response // answer of the deepest search, whose counts the page shows
+	more  bool             // a deeper search may find further files
+	ends  bool             // there are further files, but no page shows them
 
-	commits *search.CommitsResponse // of a search of commits, which has no files
+	commits *search.CommitsResponse // answer of a search for commits; nil for files
 
-	branches map[uint32]string // default branches of their repositories
+	branches map[uint32]string // default branch of each repository
 }
 
-// take adds the new files of an answer.
-func (h *heap) take(resp *search.Response, files []search.File) {
+// add appends files of an answer, which becomes the last one.
+func (h *heap) add(resp *search.Response, files []search.File) {
 	if h.branches == nil {
 		h.branches = map[uint32]string{}
 	}
@@ -67,11 +67,12 @@ func keyOf(f *search.File) fileKey {
 	return fileKey{f.RepoID, f.Path, f.OID, strings.Join(f.Branches, "\n")}
 }
 
-// gather runs the searches that are needed for pages with want ranges in all.
+// gather runs deeper and deeper searches until their files fill pages with want ranges altogether, or
+// there are no further files.
 func (p *searching) gather(ctx context.Context, v catalog.Viewer, req search.Request, want int) (*heap, error) {
 	h := &heap{}
-	own := ownLimit(req)
-	had := map[fileKey]bool{}
+	ownLimit := hasOwnLimit(req)
+	added := map[fileKey]bool{}
 	deepest := depths[len(depths)-1]
 	for _, limit := range depthsOf(req.Query, want) {
 		req.Matches = limit
@@ -80,8 +81,8 @@ func (p *searching) gather(ctx context.Context, v catalog.Viewer, req search.Req
 			return nil, err
 		}
 
-		// No search goes beyond the query's own limit.
-		cut := reached(resp, limit) && !own
+		// A deeper search finds no more if the query has its own limit.
+		cut := endsAtLimit(resp, limit) && !ownLimit
 		h.more, h.ends = cut && limit < deepest, cut && limit == deepest
 
 		files := resp.Files
@@ -90,12 +91,12 @@ func (p *searching) gather(ctx context.Context, v catalog.Viewer, req search.Req
 		}
 		files = slices.DeleteFunc(slices.Clone(files), func(f search.File) bool {
 			key := keyOf(&f)
-			again := had[key]
-			had[key] = true
-			return again
+			known := added[key]
+			added[key] = true
+			return known
 		})
 
-		h.take(resp, files)
+		h.add(resp, files)
 		if !h.more || h.size() >= want {
 			break
 		}
@@ -103,28 +104,27 @@ func (p *searching) gather(ctx context.Context, v catalog.Viewer, req search.Req
 	return h, nil
 }
 
-// ownLimit reports whether a query sets the number of shown matches itself.
-func ownLimit(req search.Request) bool {
+// hasOwnLimit reports whether a query limits the number of matches itself, by count:.
+func hasOwnLimit(req search.Request) bool {
 	q, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive})
 	return err == nil && q.Count > 0
 }
 
-// reached reports whether an answer ends at a limit.
-func reached(resp *search.Response, limit int) bool {
+// endsAtLimit reports whether an answer ends at a limit, so that there may be further results.
+func endsAtLimit(resp *search.Response, limit int) bool {
 	shown := max(resp.Stats.ActualMatches, len(resp.Files))
 	return shown >= limit || resp.Stats.FlushReason == search.FlushLimit
 }
 
-// withoutCut returns the files of an answer without a last file that the limit cut; a later page
-// has all of it.
+// withoutCut returns the files of an answer without the last one if the limit of the search has cut it.
+// A later page then has that file whole. A single file stays.
 func withoutCut(files []search.File, perFile int) []search.File {
-	// A single file stays, even if it was cut.
 	n := len(files) - 1
 	if n < 1 {
 		return files
 	}
 
-	// A search limits the matches of a file; that is no cut.
+	// The limit of the ranges of each file is no cut.
 	all := files[n].Matches
 	if perFile > 0 {
 		all = min(all, perFile)
@@ -137,7 +137,7 @@ func withoutCut(files []search.File, perFile int) []search.File {
 	return files
 }
 
-// size returns the number of collected results, counted as the limit of a search counts them: of
+// size returns the number of results as the limit of a search counts them: ranges of files, or
 // repositories if there are no files.
 func (h *heap) size() int {
 	if len(h.files) == 0 {
@@ -150,11 +150,11 @@ func (h *heap) size() int {
 	return sum
 }
 
-// sizeOfFile returns the number of a file's ranges, at least one.
+// sizeOfFile returns the number of a file's ranges, but at least one.
 func sizeOfFile(f *search.File) int { return max(1, rangesOf(f.Chunks)+len(f.NameRanges)) }
 
-// page returns the files of the page that begins after from ranges, and where the next page begins.
-// Each file is on one page, whatever from is.
+// page returns the files of the page that begins after from ranges, and the number of ranges up to its
+// end. No file is divided between two pages.
 func (h *heap) page(from int) (files []search.File, end int) {
 	for i := range h.files {
 		if end >= from+pageMatches {
@@ -167,11 +167,10 @@ func (h *heap) page(from int) (files []search.File, end int) {
 	return files, end
 }
 
-// isOfOneFile reports whether a query asks for places in one file of one repository. Such pages
-// have all matches in order.
+// isOfOneFile reports whether a query searches for text in one file of one repository. The pages of such
+// a search have all matches in the order of the file.
 func isOfOneFile(req search.Request) bool {
 	q, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive})
-	// A query with its own count or type wants something else.
 	if err != nil || q.Type != query.AnyType || q.Count != query.NoCount {
 		return false
 	}
@@ -180,18 +179,18 @@ func isOfOneFile(req search.Request) bool {
 		return false
 	}
 
+	// Each file of the answer matches all parts, so one part that names the repository, one that names
+	// the file, and one with a text are enough.
 	repo, file, text := false, false, false
 	for _, sub := range all.Subs {
-		// One matching part of each of the three is enough, because all must hold.
 		switch a := sub.(type) {
 		case *query.RepoSet:
 			repo = repo || len(a.Names) == 1
 		case *query.Repo:
-			repo = repo || whole(a.Pattern)
+			repo = repo || isAnchoredText(a.Pattern)
 		case *query.Text:
-			file = file || a.Field == query.Name && a.Regexp && whole(a.Pattern)
+			file = file || a.Field == query.Name && a.Regexp && isAnchoredText(a.Pattern)
 			text = text || a.Field != query.Name
-		// An or counts as several texts.
 		case *query.Or:
 			text = true
 		}
@@ -199,35 +198,35 @@ func isOfOneFile(req search.Request) bool {
 	return repo && file && text
 }
 
-// whole reports whether an expression is a text between anchors, as ^main\.go$. A dot may stand
-// for a byte that a query cannot contain.
-func whole(expr string) bool {
+// isAnchoredText reports whether an expression is a text between anchors, such as ^main\.go$. The text
+// may have dots: inFile writes one for a byte that a query cannot contain.
+func isAnchoredText(expr string) bool {
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil || re.Op != syntax.OpConcat || len(re.Sub) < 3 {
 		return false
 	}
 
 	last := len(re.Sub) - 1
-	// Check the structure, because a choice or repetition may mean many paths.
+	// Refuse all operators except the dot: a choice or a repetition could match several paths.
 	literal := false
 	for _, sub := range re.Sub[1:last] {
 		switch sub.Op {
 		case syntax.OpLiteral:
 			literal = true
-		// Bytes that a query cannot contain are written as a dot, see inFile.
 		case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		default:
 			return false
 		}
 	}
 
-	// Both kinds of anchors are the same, because a path has one line.
+	// A path has one line, so the anchors of lines and of texts mean the same.
 	begin, end := re.Sub[0].Op, re.Sub[last].Op
 	return literal && (begin == syntax.OpBeginText || begin == syntax.OpBeginLine) && (end == syntax.OpEndText || end == syntax.OpEndLine)
 }
 
-// behind returns files without their first n ranges.
-func behind(files []search.File, n, around int) []search.File {
+// withoutFirst returns files without their first n ranges. The first chunk that is left begins at most
+// around lines before its first range.
+func withoutFirst(files []search.File, n, around int) []search.File {
 	for i := range files {
 		size := sizeOfFile(&files[i])
 		if n >= size {
@@ -235,17 +234,16 @@ func behind(files []search.File, n, around int) []search.File {
 			continue
 		}
 
-		// Copy, because the answer must not change.
+		// Copy the files, because other parts of the page use the answer.
 		rest := slices.Clone(files[i:])
-		rest[0].Chunks = chunksBehind(rest[0].Chunks, n, around)
+		rest[0].Chunks = chunksWithoutFirst(rest[0].Chunks, n, around)
 		return rest
 	}
 	return nil
 }
 
-// chunksBehind returns chunks without their first n ranges. A cut chunk begins some lines before
-// its next range.
-func chunksBehind(chunks []shard.Chunk, n, around int) []shard.Chunk {
+// chunksWithoutFirst is withoutFirst for the chunks of a file.
+func chunksWithoutFirst(chunks []shard.Chunk, n, around int) []shard.Chunk {
 	for i := range chunks {
 		c := chunks[i]
 		if n >= len(c.Ranges) {
@@ -253,7 +251,7 @@ func chunksBehind(chunks []shard.Chunk, n, around int) []shard.Chunk {
 			continue
 		}
 
-		// Cut at whole lines, because numbers and colours begin with a line.
+		// Remove whole lines, because a chunk begins with a line.
 		skip := int(c.Ranges[n].Start.Line) - around - int(c.Start.Line)
 		for ; skip > 0; skip-- {
 			size := bytes.IndexByte(c.Content, '\n') + 1
@@ -262,7 +260,7 @@ func chunksBehind(chunks []shard.Chunk, n, around int) []shard.Chunk {
 			c.Start.Line, c.Start.Column = c.Start.Line+1, 1
 		}
 
-		// Lines that are shown again keep their marks.
+		// Ranges of the previous page keep their marks if their lines are shown again.
 		c.Ranges = slices.DeleteFunc(slices.Clone(c.Ranges), func(r shard.Range) bool { return r.End.Offset <= c.Start.Offset })
 		return append([]shard.Chunk{c}, chunks[i+1:]...)
 	}

@@ -74,7 +74,7 @@ func walk(t *testing.T, s symbols.Searcher, box layout.Box) (pages []*results) {
 			t.Fatal(err)
 		}
 		r.begin(from, &req)
-		h, err := p.searching.lookFor(t.Context(), catalog.Guest(), r, req)
+		h, err := p.searching.findFiles(t.Context(), catalog.Guest(), r, req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func walk(t *testing.T, s symbols.Searcher, box layout.Box) (pages []*results) {
 
 // Each file is on one page, also if a search with a higher limit puts others before it, and if a
 // page's limit falls within it.
-func TestSearchPages_haveEachFileOnce(t *testing.T) {
+func TestSearchPages_showEachFileOnce(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ files, each int }{{1, 7}, {3, 49}, {11, 50}, {700, 7}, {300, 400}, {2500, 3}} {
 		for _, query := range []string{"x", "count:all x"} {
@@ -127,7 +127,7 @@ func TestSearchPages_haveEachFileOnce(t *testing.T) {
 
 // The first page needs one search, also if the limit falls within a file. The same holds for each
 // page of a search that counts everything.
-func TestSearchPages_needOneSearch(t *testing.T) {
+func TestSearchPages_firstPageTakesOneSearch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ files, each int }{{700, 7}, {300, 49}, {300, 400}, {2500, 3}, {9000, 3}} {
 		s := &shallow{files: tt.files, each: tt.each}
@@ -137,7 +137,7 @@ func TestSearchPages_needOneSearch(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.begin("", &req)
-		if _, err := New(Deps{Search: s, Now: time.Now}).searching.lookFor(t.Context(), catalog.Guest(), r, req); err != nil || len(s.asked) != 1 {
+		if _, err := New(Deps{Search: s, Now: time.Now}).searching.findFiles(t.Context(), catalog.Guest(), r, req); err != nil || len(s.asked) != 1 {
 			t.Errorf("%d files of %d: the first page takes %d searches, %v", tt.files, tt.each, len(s.asked), err)
 		}
 

@@ -1,7 +1,7 @@
 // Package web holds the pages that people search and read with: HTML drawn on
 // the node, which works without scripts, and small modules that make it
-// quicker to use. A page asks the same methods for the same viewer as the
-// routes of the API do, so whatever it shows, a program can fetch.
+// quicker to use. A page calls the same methods for the same viewer as the
+// routes of the API do, so a program can fetch whatever a page shows.
 //
 //	/                                      the search box and what is here
 //	/search?query=...                      results
@@ -13,12 +13,12 @@
 //	/watches, /watches/<id>                searches that tell of what is new
 //	/settings/keys                         API keys
 //	/settings/access                       programs that act for the reader
-//	/oauth/authorize                       whether one more may
+//	/oauth/authorize                       asks whether a program may act for the reader
 //	/help/..., /opensearch.xml
 //
 // One file holds one page, its template stands below templates. Code is drawn by
-// append functions (rows.go), everything else by html/template. The frame, the
-// escape and the rules for scripts are package layout's.
+// append functions (rows.go), everything else by html/template. Package layout has
+// the frame, the escape and the rules for scripts.
 package web
 
 import (
@@ -40,7 +40,7 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// Suggester completes queries, paths and names of symbols.
+// Suggester completes queries, paths and names of symbols, and finds what a query may mean.
 type Suggester interface {
 	Complete(ctx context.Context, v catalog.Viewer, query string, cursor int) ([]suggest.Suggestion, error)
 	Files(context.Context, catalog.Viewer, suggest.FilesRequest) (*suggest.FilesResponse, error)
@@ -75,7 +75,7 @@ type Pages struct {
 	watching      watching
 }
 
-// Parts of Pages, each with what its pages need.
+// Parts of Pages: each shows some of the pages, and has the dependencies of these.
 type (
 	// overview shows what there is to search.
 	overview struct {
@@ -91,7 +91,7 @@ type (
 		now       func() time.Time
 	}
 
-	// reading finds the place that an address names, and its page.
+	// reading finds the place in a repository that an address names, and shows its page.
 	reading struct {
 		reader    browse.Reader
 		searcher  symbols.Searcher
@@ -167,7 +167,7 @@ type Route struct {
 
 const (
 	quick = 10 * time.Second
-	slow  = time.Minute
+	slow  = time.Minute      // for searches, git, and changes that wait for a leader
 	long  = 15 * time.Minute // longer than a question may take
 )
 
@@ -189,8 +189,8 @@ func (p *Pages) Routes() []Route {
 		{"/watches", "POST", slow, p.watching.list},
 		{"/watches/{id}", "GET", quick, p.watching.one},
 		{"/watches/{id}", "POST", slow, p.watching.one},
-		{"/settings/keys", "GET", quick, p.keyring.keys},
-		{"/settings/keys", "POST", slow, p.keyring.keys},
+		{"/settings/keys", "GET", quick, p.keyring.showKeys},
+		{"/settings/keys", "POST", slow, p.keyring.showKeys},
 		{"/settings/access", "GET", quick, p.agents.access},
 		{"/settings/access", "POST", slow, p.agents.access},
 		{"/oauth/authorize", "GET", quick, p.agents.consent},
@@ -203,6 +203,5 @@ func (p *Pages) Routes() []Route {
 	}...)
 }
 
-// Kinds returns the kinds of pages below /browse/, as in addresses after /-/; directories need
-// none.
+// Kinds returns the kinds of pages below /browse/, as they stand in addresses after /-/.
 func (p *Pages) Kinds() []string { return slices.Sorted(maps.Keys(p.reading.kinds())) }

@@ -8,24 +8,24 @@ import (
 
 // Limits of word marks. Beyond them whole lines are marked, so that pages are fast.
 const (
-	mostWords  = 300  // of a line
-	mostMarked = 2000 // lines of a hunk
+	maxWords       = 300  // of a line that is compared
+	maxMarkedLines = 2000 // of a hunk
 )
 
-// markChanged marks the words that differ between a removed line and the added line in its place.
-// It compares the first removed line with the first added one, and so on.
+// markChanged marks the words that differ between a removed line and the added line in its place: the
+// first of a run of removed lines and the first added one after it, and so on.
 //
 //	old:  return "hello " + name
 //	              ^^^^^
 //	new:  return "HELLO " + name
 //	              ^^^^^
 func markChanged(rows []changedLine) {
-	for left := min(len(rows), mostMarked); len(rows) > 0 && left > 0; {
-		gone, come := changedRun(rows)
-		for i := range min(len(gone), len(come)) {
-			gone[i].marks, come[i].marks = changedWords(gone[i].text, come[i].text)
+	for left := min(len(rows), maxMarkedLines); len(rows) > 0 && left > 0; {
+		removed, added := changedRun(rows)
+		for i := range min(len(removed), len(added)) {
+			removed[i].marks, added[i].marks = changedWords(removed[i].text, added[i].text)
 		}
-		step := max(1, len(gone)+len(come))
+		step := max(1, len(removed)+len(added))
 		rows, left = rows[step:], left-step
 	}
 }
@@ -34,48 +34,49 @@ func markChanged(rows []changedLine) {
 // lines have little in common.
 func changedWords(old, now []byte) (inOld, inNow []span) {
 	a, b := wordsOf(old), wordsOf(now)
-	// The comparison takes time proportional to the product of both lengths.
-	if len(a) > mostWords || len(b) > mostWords {
+	// Comparing takes time proportional to the product of the numbers of words.
+	if len(a) > maxWords || len(b) > maxWords {
 		return nil, nil
 	}
-	keepOld, keepNow := commonWords(old, now, a, b)
+	commonOld, commonNow := commonWords(old, now, a, b)
 
-	// Blanks do not count, because most lines share an indent.
-	same := 0
+	// Do not count blanks, because most lines have a common indent.
+	same := 0 // bytes in common
 	for i, w := range a {
-		if keepOld[i] {
-			same += solid(old[w.start:w.end])
+		if commonOld[i] {
+			same += countNonBlank(old[w.start:w.end])
 		}
 	}
 
-	// With less than a third in common, marks would cover nearly the whole line.
-	if same == 0 || same*3 < min(solid(old), solid(now)) {
+	// If less than a third is common, marks would cover nearly the whole line.
+	if same == 0 || same*3 < min(countNonBlank(old), countNonBlank(now)) {
 		return nil, nil
 	}
-	return unlike(a, keepOld), unlike(b, keepNow)
+	return wordsWithout(a, commonOld), wordsWithout(b, commonNow)
 }
 
-// solid counts the bytes of a text that are no blanks.
-func solid(text []byte) int {
+// countNonBlank counts the bytes of a text that are no blanks.
+func countNonBlank(text []byte) int {
 	return len(text) - bytes.Count(text, []byte{' '}) - bytes.Count(text, []byte{'\t'})
 }
 
 // wordsOf splits a line into words, runs of blanks, and single other characters.
 func wordsOf(line []byte) []span {
+	const other, word, blank = 0, 1, 2
 	var out []span
-	last := 0 // kind of the previous word
+	last := other // kind of the previous word
 	for at := 0; at < len(line); {
 		r, size := utf8.DecodeRune(line[at:])
 
-		kind := 0
+		kind := other
 		switch {
 		case r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
-			kind = 1
+			kind = word
 		case r == ' ' || r == '\t':
-			kind = 2
+			kind = blank
 		}
 
-		if n := len(out); n > 0 && kind != 0 && kind == last {
+		if n := len(out); n > 0 && kind != other && kind == last {
 			out[n-1].end = at + size
 		} else {
 			out = append(out, span{at, at + size})
@@ -93,7 +94,7 @@ func commonWords(old, now []byte, a, b []span) (inOld, inNow []bool) {
 		return bytes.Equal(old[a[i].start:a[i].end], now[b[k].start:b[k].end])
 	}
 
-	// longest is the length of that subsequence from words i and k on.
+	// longest[i*width+k] is the length of that subsequence in the words from i and k on.
 	width := len(b) + 1
 	longest := make([]uint16, (len(a)+1)*width)
 	for i := len(a) - 1; i >= 0; i-- {
@@ -120,11 +121,11 @@ func commonWords(old, now []byte, a, b []span) (inOld, inNow []bool) {
 	return inOld, inNow
 }
 
-// unlike returns the words that are not kept; neighbours are joined.
-func unlike(words []span, kept []bool) []span {
+// wordsWithout returns the words that are not common, and joins adjacent ones.
+func wordsWithout(words []span, common []bool) []span {
 	var out []span
 	for i, w := range words {
-		if kept[i] {
+		if common[i] {
 			continue
 		}
 		if n := len(out); n > 0 && out[n-1].end == w.start {

@@ -57,7 +57,7 @@ func newAgentRegister(getenv func(string) string) *cobra.Command {
 			return err
 		}
 
-		// Only the id goes to standard output, for scripts.
+		// Print the id alone to standard output, for scripts.
 		fmt.Fprintf(cmd.ErrOrStderr(), "client id of %s; it is no secret, there is none to go with it, and it does not end:\n", r.Name)
 		fmt.Fprintln(cmd.OutOrStdout(), r.ClientID)
 		return nil

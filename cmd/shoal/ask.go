@@ -51,15 +51,16 @@ Exit status: 0 with an answer, 1 when there is none, 2 on an error.
 	return cmd
 }
 
-// run asks the question, prints the answer, and names the thread.
+// run asks the question, prints the answer, and names the thread. It returns exit code 1 if there is no
+// answer.
 func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
 	body := map[string]any{"query": strings.Join(args, " ")}
 	if f.repos != nil {
 		body["repos"] = f.repos
 	}
 
-	// Without a provider, the node looks for the model at all of them, and refuses an ambiguous
-	// name.
+	// A name without a provider means the model of any provider. The node refuses it if several have
+	// that model.
 	if f.model != "" {
 		provider, name, ok := strings.Cut(f.model, "/")
 		if !ok {
@@ -68,7 +69,7 @@ func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
 		body["languageModel"] = map[string]string{"provider": provider, "model": name}
 	}
 
-	// A further question of a thread has its own route.
+	// A further question goes to the route of its thread.
 	path := "/api/chat"
 	if f.thread != "" {
 		path += "/" + url.PathEscape(f.thread) + "/messages"
@@ -77,7 +78,7 @@ func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
 		body["visibility"] = "PUBLIC"
 	}
 
-	// The response names the thread; the answer comes as events.
+	// The response has only the thread and the number before its first event.
 	var chat struct {
 		ID    string
 		After int
@@ -86,8 +87,8 @@ func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
 		return err
 	}
 
-	// Only a terminal gets the text piece by piece. A file gets the answer alone, without what the
-	// model wrote before it.
+	// A terminal shows the text piece by piece. A file or pipe gets the final answer only, without what
+	// the model wrote before it.
 	p := askPrinter{out: bufio.NewWriter(cmd.OutOrStdout()), progress: cmd.ErrOrStderr(), quiet: f.quiet, live: isTerminal(os.Stdout)}
 	if *f.asJSON {
 		if err := printJSON(cmd.OutOrStdout(), map[string]string{"thread": chat.ID}); err != nil {
@@ -101,8 +102,7 @@ func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
 		return err
 	}
 
-	// Name the thread last, also after a failure, so that the user can ask again there. --quiet
-	// shows it too, since it is not about the model's work.
+	// Name the thread last, also after a failure and with --quiet, so that the user can ask again there.
 	fmt.Fprintln(p.progress, "thread: "+chat.ID)
 	if p.status != "done" {
 		return exitCode(1)
@@ -121,9 +121,9 @@ type askEvent struct {
 	raw string // as the API sent it
 }
 
-// followEvents calls fn with the events of a thread after a number, until the answer ends. If the
-// connection breaks, it connects again and continues after the last event. It gives up when a
-// connection brings no event.
+// followEvents calls fn with each event of a thread whose number is greater than after, until the answer
+// ends. If a connection ends earlier, it connects again and continues after the last event. It fails if
+// a connection brings no event.
 func (c *client) followEvents(ctx context.Context, id string, after int, fn func(*askEvent)) error {
 	ended := false
 	for !ended {
@@ -141,7 +141,6 @@ func (c *client) followEvents(ctx context.Context, id string, after int, fn func
 				return fmt.Errorf("event: %w", err)
 			}
 
-			// The next connection continues after this number.
 			e.raw = data
 			after = e.N
 			ended = ended || e.Kind == "done"
@@ -150,7 +149,7 @@ func (c *client) followEvents(ctx context.Context, id string, after int, fn func
 
 		resp.Body.Close()
 
-		// This client and proxies limit the time of a response, so a response may end early.
+		// A response may end early, because this client and proxies limit its time.
 		if !ended && after == before {
 			return fmt.Errorf("the connection to %s broke off", c.base)
 		}
@@ -165,9 +164,9 @@ type askPrinter struct {
 	quiet    bool
 	live     bool            // print text at once, although the model may still discard it
 	events   io.Writer       // gets each event as the API sent it; nil for none
-	text     strings.Builder // of this step
-	status   string
-	cited    []string
+	text     strings.Builder // text of the current step
+	status   string          // how the answer ended
+	cited    []string        // URLs of the citations in text
 }
 
 // handleEvent prints an event of a question.
@@ -181,8 +180,8 @@ func (p *askPrinter) handleEvent(e *askEvent) {
 	case "cite":
 		p.printCitation(e)
 
-	// The text so far was no answer: the model calls tools or starts over. On a terminal it stays
-	// visible.
+	// The text so far was no answer, because the model calls tools or starts over: discard it. On a
+	// terminal it stays visible.
 	case "aside", "again":
 		if p.live && p.text.Len() > 0 {
 			p.out.WriteString("\n\n")
@@ -190,7 +189,6 @@ func (p *askPrinter) handleEvent(e *askEvent) {
 		p.text.Reset()
 		p.cited = nil
 
-	// Show the actions of the model before the answer.
 	case "call":
 		p.printLine("· " + e.Text)
 	case "result":
@@ -208,13 +206,13 @@ func (p *askPrinter) handleEvent(e *askEvent) {
 	p.out.Flush()
 }
 
-// printCitation prints a citation as a number. printEnd prints the link of each number.
+// printCitation prints a citation as a number; printEnd prints the link of each number. A citation
+// without a link it prints as a path and a state.
 func (p *askPrinter) printCitation(e *askEvent) {
 	if e.Cite == nil {
 		return
 	}
 
-	// The node did not find the lines, so print the name without a link.
 	if e.Cite.URL == "" {
 		p.writeText("[" + e.Cite.Path + ", " + cmp.Or(e.Cite.State, "unverified") + "]")
 		return
@@ -236,11 +234,11 @@ func (p *askPrinter) printLine(line string) {
 	}
 }
 
-// printEnd prints what is left of the answer, and the links of its citations.
+// printEnd prints the part of the answer that is not printed yet, and the links of its citations.
 func (p *askPrinter) printEnd(status string) {
 	p.status = status
 
-	// Except on a terminal, only the last step's text is the answer.
+	// A terminal shows the text already. Elsewhere the text of the last step is the answer.
 	if !p.live {
 		p.out.WriteString(p.text.String())
 	}

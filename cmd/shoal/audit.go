@@ -29,12 +29,11 @@ func newAudit(getenv func(string) string) *cobra.Command {
 			"--json exports all events, one a line. Without it at most --limit are shown.",
 		Args: cobra.NoArgs,
 	}, func(cmd *cobra.Command, c *client, _ []string) error {
-		// The API limits a page to 100.
 		if limit < 1 || limit > 100 {
 			return fmt.Errorf("--limit %d: want a number from 1 to 100", limit)
 		}
 
-		// Send only flags that are set: an empty value is not the same as none.
+		// Leave out flags that are not set: the API refuses an empty kind or time.
 		q := url.Values{}
 		for name, value := range map[string]string{"kind": kind, "since": since, "until": until, "actor": actor, "action": action} {
 			if value != "" {
@@ -42,7 +41,7 @@ func newAudit(getenv func(string) string) *cobra.Command {
 			}
 		}
 
-		// An export contains everything that matches; --limit is for people.
+		// --json exports all matching events, whatever the limit.
 		if asJSON {
 			return exportAudit(cmd, c, q)
 		}
@@ -62,7 +61,7 @@ func newAudit(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// listAudit prints the newest events.
+// listAudit prints the newest matching events, and warns if accesses may be missing.
 func listAudit(cmd *cobra.Command, c *client, q url.Values) error {
 	resp, err := c.send(cmd.Context(), "GET", "/api/audit?"+q.Encode(), nil)
 	if err != nil {
@@ -78,19 +77,18 @@ func listAudit(cmd *cobra.Command, c *client, q url.Values) error {
 		return err
 	}
 
-	// Print a list with gaps too: the records of a lost node may never come back.
 	warnOfMissing(cmd, resp)
 	return nil
 }
 
 // warnOfMissing names the nodes whose accesses may be missing.
 func warnOfMissing(cmd *cobra.Command, resp *http.Response) {
-	if said := resp.Header.Get("X-Audit-Missing"); said != "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "shoal: what was read and refused may be incomplete:", said)
+	if gaps := resp.Header.Get("X-Audit-Missing"); gaps != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "shoal: what was read and refused may be incomplete:", gaps)
 	}
 }
 
-// exportAudit copies all events as the node writes them.
+// exportAudit prints all matching events as the node sends them.
 func exportAudit(cmd *cobra.Command, c *client, q url.Values) error {
 	q.Set("format", "jsonl")
 	resp, err := c.send(cmd.Context(), "GET", "/api/audit?"+q.Encode(), nil)
@@ -99,7 +97,7 @@ func exportAudit(cmd *cobra.Command, c *client, q url.Values) error {
 	}
 	defer resp.Body.Close()
 
-	// Copy without decoding, to keep fields that this version does not know.
+	// Do not decode the events, because they may have fields that this version does not know.
 	if _, err := io.Copy(cmd.OutOrStdout(), resp.Body); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
@@ -109,28 +107,28 @@ func exportAudit(cmd *cobra.Command, c *client, q url.Values) error {
 
 func printAudit(w io.Writer, all []chronicle.Line, now time.Time) error {
 	return table(w, "WHEN\tWHO\tFROM\tDID\tTO\tDETAIL", all, func(e chronicle.Line) string {
-		// Prefer the name; keys without an account and the cluster itself have none.
+		// Keys without an account, and the cluster itself, have no name.
 		who := cmp.Or(e.ActorName, e.ActorID, e.ActorType)
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s",
 			clockTime(e.At, now, "?"), who, cmp.Or(e.Address, "-"), e.Action, e.TargetType+" "+e.TargetID, auditDetail(&e))
 	})
 }
 
-// auditDetail returns the status, count and message of an event.
+// auditDetail returns the status of a refusal, how often a repeated access happened, the message and the
+// query.
 func auditDetail(e *chronicle.Line) string {
-	// Only refusals show their status, and repeated accesses their count.
-	said := []string{}
+	details := []string{}
 	if e.Status >= 400 {
-		said = append(said, fmt.Sprint(e.Status))
+		details = append(details, fmt.Sprint(e.Status))
 	}
 	if e.Count > 0 {
-		said = append(said, fmt.Sprintf("%d times", e.Count))
+		details = append(details, fmt.Sprintf("%d times", e.Count))
 	}
 
 	for _, text := range []string{e.Metadata["message"], e.Metadata["query"]} {
 		if text != "" {
-			said = append(said, text)
+			details = append(details, text)
 		}
 	}
-	return strings.Join(said, " ")
+	return strings.Join(details, " ")
 }

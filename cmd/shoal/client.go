@@ -32,9 +32,9 @@ var usualDirs = []string{"./data", "/var/lib/shoal"}
 // client calls a node's HTTP API for the commands.
 type client struct {
 	base string // without a trailing slash
-	name string // of the node in messages; "" means base
+	name string // of the node, for messages; "" means base
 	key  string // "" for none
-	hint string // advice if a request without a key is refused
+	hint string // advice if a request without a key fails
 	http *http.Client
 
 	answers io.Writer // gets every answer unchanged; nil for none
@@ -86,8 +86,8 @@ func (f *clientFlags) transport() (http.RoundTripper, error) {
 	return t, nil
 }
 
-// clientCommand lets cmd run with a client of a node. names says how the shell completes the
-// first argument; without a path it does not.
+// clientCommand gives cmd the flags for a node, and makes it call run with a client of the node. names
+// says how the shell completes the first argument; a zero names completes nothing.
 func clientCommand(getenv func(string) string, names naming, cmd *cobra.Command, run func(cmd *cobra.Command, c *client, args []string) error) *cobra.Command {
 	var f clientFlags
 	f.add(cmd, getenv)
@@ -104,8 +104,8 @@ func clientCommand(getenv func(string) string, names naming, cmd *cobra.Command,
 	return cmd
 }
 
-// actionCommand lets cmd run with a client of a node, and gives it the flag --json, with which it
-// prints the API's answers instead.
+// actionCommand is clientCommand with the flag --json, which makes the command print the API's answers
+// in place of its own output.
 func actionCommand(getenv func(string) string, names naming, cmd *cobra.Command, run func(cmd *cobra.Command, c *client, args []string) error) *cobra.Command {
 	var asJSON bool
 	cmd = clientCommand(getenv, names, cmd, func(cmd *cobra.Command, c *client, args []string) error {
@@ -122,7 +122,7 @@ func actionCommand(getenv func(string) string, names naming, cmd *cobra.Command,
 // client makes the client for the flags. Without an address it uses the socket in this host's
 // data directory: whoever can open it is the operator, so no key has to be sent.
 func (f *clientFlags) client() (*client, error) {
-	if err := f.fromContext(); err != nil {
+	if err := f.fillFromContext(); err != nil {
 		return nil, err
 	}
 	if f.url == "" {
@@ -133,7 +133,7 @@ func (f *clientFlags) client() (*client, error) {
 		return nil, fmt.Errorf("--url %q: want http://host:port", f.url)
 	}
 
-	// Only warn: a proxy on the way may add TLS.
+	// Warn but continue: a proxy on the way may add TLS.
 	if f.key != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		fmt.Fprintln(f.cmd.ErrOrStderr(), "warning: the API key crosses the network in clear: use https")
 	}
@@ -150,9 +150,10 @@ func (f *clientFlags) client() (*client, error) {
 	}, nil
 }
 
-// fromContext fills in the address and credentials from `shoal login`.
-func (f *clientFlags) fromContext() error {
-	// A named data directory means that node. With both URL and key, nothing is missing.
+// fillFromContext fills in the address and the credentials that `shoal login` has stored, where flags do
+// not give them.
+func (f *clientFlags) fillFromContext() error {
+	// With a data directory the command uses that node's socket. With a URL and a key nothing is missing.
 	if f.getenv == nil || f.url == "" && f.dataDir != "" || f.url != "" && f.key != "" {
 		return nil
 	}
@@ -161,14 +162,14 @@ func (f *clientFlags) fromContext() error {
 		return err
 	}
 	if f.url == "" && all.Current != "" {
-		_, of, err := all.lookUp(nil)
+		_, creds, err := all.lookUp(nil)
 		if err != nil {
 			return err
 		}
-		f.url = of.URL
+		f.url = creds.URL
 	}
-	of := all.credentialsAt(f.url)
-	f.key, f.caFile = cmp.Or(f.key, of.Key), cmp.Or(f.caFile, of.CAFile)
+	creds := all.credentialsAt(f.url)
+	f.key, f.caFile = cmp.Or(f.key, creds.Key), cmp.Or(f.caFile, creds.CAFile)
 	return nil
 }
 
@@ -178,12 +179,12 @@ const answerTimeout = 10 * time.Minute
 // localClient makes a client of the node on this host.
 func (f *clientFlags) localClient() *client {
 	dir, hint := f.socketDir()
-	// Without a socket, a node may still listen on the usual port, and accept a key.
+	// If no socket is found, a node may still listen on the usual port and accept a key.
 	if dir == "" {
 		return &client{base: usualURL, key: f.key, hint: hint, http: &http.Client{Timeout: answerTimeout}}
 	}
 
-	// Every connection goes to the socket, so the URL's host does not matter.
+	// Every connection goes to the socket, whatever the URL's host.
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return auth.DialSocket(ctx, dir) }
 	return &client{
 		base: "http://localhost",
@@ -193,9 +194,9 @@ func (f *clientFlags) localClient() *client {
 	}
 }
 
-// socketDir returns the data directory with a node's socket. If there is none, dir is "" and
-// looked says where it searched.
-func (f *clientFlags) socketDir() (dir, looked string) {
+// socketDir returns the data directory with a node's socket. If there is none, dir is "" and problem is
+// a sentence that says where it searched.
+func (f *clientFlags) socketDir() (dir, problem string) {
 	dirs := usualDirs
 	if f.dataDir != "" {
 		dirs = []string{f.dataDir}
@@ -222,14 +223,14 @@ type apiError struct {
 }
 
 func (e *apiError) Error() string {
-	// The API cannot know how to pass a key on the command line.
+	// Say how to pass a key to a command, because the API's message does not.
 	if e.Code == "NOT_AUTHENTICATED" {
 		return strings.TrimSuffix(e.Message, ".") + ". Make an API key with `shoal key create` on a node's host and sign in with it by `shoal login URL`, or pass it with --key or SHOAL_API_KEY."
 	}
 
-	// On the command line there are flags instead of schemas and query parameters.
-	for _, of := range []string{"Schema validation failed with: ", "Query params validation failed with: "} {
-		if text, ok := strings.CutPrefix(e.Message, of); ok {
+	// Leave out what makes no sense to a user, who has given flags.
+	for _, prefix := range []string{"Schema validation failed with: ", "Query params validation failed with: "} {
+		if text, ok := strings.CutPrefix(e.Message, prefix); ok {
 			return text
 		}
 	}
@@ -242,7 +243,8 @@ func (c *client) nodeName() string { return cmp.Or(c.name, c.base) }
 // rawBody is a request body that is sent unchanged.
 type rawBody []byte
 
-// call sends body (nil for none) and decodes the answer into out (nil drops it).
+// call sends a request with body (nil for none), decodes the answer into out (nil ignores it), and
+// prints the answer unchanged to c.answers if that is set.
 func (c *client) call(ctx context.Context, method, path string, body, out any) error {
 	resp, err := c.send(ctx, method, path, body)
 	if err != nil {
@@ -250,7 +252,7 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 	}
 	defer resp.Body.Close()
 
-	// Closing without reading costs the connection, but the command ends anyway.
+	// Nobody needs the answer. Closing the body unread closes the connection, which does no harm.
 	if out == nil && c.answers == nil {
 		return nil
 	}
@@ -268,7 +270,7 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 	return nil
 }
 
-// retryAdvice returns advice for a request without an answer.
+// retryAdvice returns advice, to append to the error err of a request that got no answer; "" for none.
 func (c *client) retryAdvice(err error) string {
 	unknown := x509.UnknownAuthorityError{}
 	switch {
@@ -292,7 +294,7 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 
 	resp, err := c.http.Do(req)
 	if err != nil {
-		// The library's error repeats method and address, so unwrap it.
+		// Unwrap the library's error, which repeats the method and the address.
 		var failed *url.Error
 		if errors.As(err, &failed) {
 			err = failed.Err
@@ -300,7 +302,7 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 		return nil, fmt.Errorf("no answer from %s: %w (is `shoal serve` running there?)%s", c.nodeName(), err, c.retryAdvice(err))
 	}
 
-	// The client follows redirects, so other statuses are errors.
+	// The HTTP client has followed redirects, so all other statuses are errors.
 	if resp.StatusCode < 300 {
 		return resp, nil
 	}
@@ -314,7 +316,7 @@ func (c *client) newRequest(ctx context.Context, method, path string, body any) 
 	var reader io.Reader
 	mime := "application/json"
 
-	// Send a configuration unchanged: the node's errors name its lines.
+	// Send a rawBody unchanged: the node's errors name the lines of a configuration.
 	switch body := body.(type) {
 	case nil:
 	case rawBody:
@@ -334,7 +336,7 @@ func (c *client) newRequest(ctx context.Context, method, path string, body any) 
 
 	req.Header.Set("Content-Type", mime)
 
-	// A key also counts over the socket: then the user acts as its owner, not as the operator.
+	// Send a key over the socket too: then the user acts as the key's owner, not as the operator.
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
@@ -343,18 +345,16 @@ func (c *client) newRequest(ctx context.Context, method, path string, body any) 
 
 // errorOf returns the error that a response reports.
 func (c *client) errorOf(resp *http.Response) error {
-	// Limit the body: it may be a proxy's page.
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 
-	// A proxy in front of the node may answer without JSON.
+	// A proxy in front of the node may answer with a page of its own.
 	e := &apiError{}
 	if json.Unmarshal(text, e) != nil || e.Message == "" {
 		e = &apiError{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", c.nodeName(), resp.Status)}
 	}
 
-	// The hint helps only without a key.
-	refused := e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
-	if refused && c.key == "" && c.hint != "" {
+	isRefusal := e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
+	if isRefusal && c.key == "" && c.hint != "" {
 		return fmt.Errorf("%w (%s)", e, c.hint)
 	}
 	return e
@@ -366,7 +366,7 @@ func isWebURL(text string) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// events reads the events of a stream, which are lines with "data: " before them.
+// events reads the events of a stream. Each is a line that begins with "data: ".
 type events struct{ lines *bufio.Scanner }
 
 func eventsOf(body io.Reader) events {
@@ -375,7 +375,7 @@ func eventsOf(body io.Reader) events {
 	return events{lines}
 }
 
-// next returns the data of the next event; false at the end of the stream, or if it breaks.
+// next returns the data of the next event; ok is false at the end of the stream, and if it breaks.
 func (e events) next() (data string, ok bool) {
 	for e.lines.Scan() {
 		if data, ok := strings.CutPrefix(e.lines.Text(), "data: "); ok && data != "[DONE]" {

@@ -125,7 +125,7 @@ func TestSearchCommand_countsHaveNoLimit(t *testing.T) {
 }
 
 // After --wait a search works: a restarted node knows what is indexed before it accepts searches.
-func TestWaitFlag_endsWhenSearchWorks(t *testing.T) {
+func TestWaitFlag_endsOnceTheNodeAcceptsSearches(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	node := http.NewServeMux()

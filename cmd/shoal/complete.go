@@ -29,18 +29,18 @@ var (
 	repoNames       = naming{"/api/repos?perPage=100&query=", "", "repoName"}
 )
 
-// completionTime is how long the shell waits after Tab.
+// completionTime limits how long the shell waits for names after Tab.
 const completionTime = 2 * time.Second
 
-// completeNames lets the shell complete the first argument with names that a node knows. If no node
-// answers it offers nothing, because an error would appear in the middle of the command line.
+// completeNames makes the shell complete the first argument with names that a node knows. If no node
+// answers, it completes nothing: an error would appear in the middle of the command line.
 func (f *clientFlags) completeNames(n naming) {
 	f.cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 
-		// The shell blocks meanwhile, so give up on a slow node.
+		// Give up on a slow node, because the shell blocks meanwhile.
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 		defer cancel()
 		all, err := f.fetchNames(ctx, n, typed)
@@ -48,7 +48,7 @@ func (f *clientFlags) completeNames(n naming) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 
-		// The API finds the text anywhere in a name, but the shell needs prefixes.
+		// The API returns names that contain the text. The shell needs those that begin with it.
 		var names []string
 		for _, name := range all {
 			if strings.HasPrefix(name, typed) {
@@ -59,22 +59,22 @@ func (f *clientFlags) completeNames(n naming) {
 	}
 }
 
-// offerValues lets the shell complete a flag that has few values.
+// offerValues makes the shell complete a flag with fixed values.
 func offerValues(cmd *cobra.Command, flag string, values ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // there is no such flag
 	}
 }
 
-// fetchNames requests the names from a node.
+// fetchNames requests the names that n describes from a node. typed is the text before the cursor.
 func (f *clientFlags) fetchNames(ctx context.Context, n naming, typed string) (names []string, err error) {
 	c, err := f.client()
 	if err != nil {
 		return nil, err
 	}
 
-	// Repositories and jobs have more entries than one page, so the node filters by the typed
-	// text. The other lists are short.
+	// There may be many repositories and jobs, so the node filters them by the typed text. The other
+	// lists are short.
 	path := n.path
 	if strings.HasSuffix(path, "=") {
 		path += url.QueryEscape(typed)
@@ -85,7 +85,6 @@ func (f *clientFlags) fetchNames(ctx context.Context, n naming, typed string) (n
 		return nil, err
 	}
 
-	// The list may be a member of the answer.
 	if n.list != "" {
 		var answer map[string]json.RawMessage
 		if err := json.Unmarshal(list, &answer); err != nil {
@@ -99,7 +98,7 @@ func (f *clientFlags) fetchNames(ctx context.Context, n naming, typed string) (n
 		return nil, err
 	}
 
-	// Skip a name that is no string: a newer node may answer differently.
+	// Skip a name that is no string, which a newer node may send.
 	for _, e := range entries {
 		if name, ok := e[n.name].(string); ok {
 			names = append(names, name)

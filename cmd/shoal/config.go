@@ -51,7 +51,8 @@ func newConfigApply(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// applyConfig sends a configuration to the cluster and prints the result.
+// applyConfig makes a file the cluster's configuration, and prints its warnings and the result. Without
+// accept the node refuses a change that removes most repositories.
 func applyConfig(cmd *cobra.Command, c *client, file string, accept bool) error {
 	text, err := readConfig(cmd, file)
 	if err != nil {
@@ -60,7 +61,6 @@ func applyConfig(cmd *cobra.Command, c *client, file string, accept bool) error 
 
 	var answer configure.ApplyConfigResponse
 
-	// Without --accept, a mistake in the file could remove what took days to index.
 	path := "/api/config"
 	if accept {
 		path += "?accept=true"
@@ -69,7 +69,6 @@ func applyConfig(cmd *cobra.Command, c *client, file string, accept bool) error 
 		return err
 	}
 
-	// Print warnings to standard error, apart from the result.
 	for _, w := range answer.Warnings {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", file, w)
 	}
@@ -91,7 +90,7 @@ func readConfig(cmd *cobra.Command, path string) ([]byte, error) {
 		return os.ReadFile(path)
 	}
 
-	// One byte above the limit lets the parser report that the file is too large.
+	// Read one byte above the limit, so that the parser reports a file that is too large.
 	text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), config.MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("standard input: %w", err)

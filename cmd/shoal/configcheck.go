@@ -60,7 +60,7 @@ func newConfigCheck(getenv func(string) string) *cobra.Command {
 				return check.run(cmd, args[0], report)
 			}
 
-			// The report has all that the texts say.
+			// Discard the text output: the report says the same.
 			out := cmd.OutOrStdout()
 			cmd.SetOut(io.Discard)
 			cmd.SetErr(io.Discard)
@@ -93,9 +93,10 @@ func explainConfig(w io.Writer, e config.Effects) {
 	}
 }
 
-// run validates a file, and prints what its connections will list.
+// run validates a file, prints its errors or what its connections will list, and fills in report. It
+// returns exit code 1 for an invalid file or variable, or a host that does not list.
 func (k *configCheck) run(cmd *cobra.Command, path string, report *checkReport) error {
-	// An unreadable file is no invalid configuration: exit code 2, not 1.
+	// A file that cannot be read gets exit code 2, because it may be valid.
 	text, err := readConfig(cmd, path)
 	if err != nil {
 		return err
@@ -103,7 +104,6 @@ func (k *configCheck) run(cmd *cobra.Command, path string, report *checkReport) 
 
 	file, err := config.Parse(text)
 
-	// Print all errors at once, so that they can be fixed together.
 	var all config.Errors
 	switch {
 	case errors.As(err, &all):
@@ -118,7 +118,6 @@ func (k *configCheck) run(cmd *cobra.Command, path string, report *checkReport) 
 		return exitCode(1)
 	}
 
-	// Results go to standard output, warnings to standard error, as in a compiler.
 	out := cmd.OutOrStdout()
 
 	report.Warnings = file.Warnings
@@ -139,7 +138,7 @@ func (k *configCheck) run(cmd *cobra.Command, path string, report *checkReport) 
 		return cmp.Or(err, error(exitCode(1)))
 	}
 
-	// Asking the hosts comes last, because each may take a minute.
+	// Ask the hosts last, because each may take a minute.
 	if k.explain {
 		effects := config.Explain(text, file)
 		report.Effects = &effects

@@ -57,8 +57,7 @@ func newConnectionAccept(getenv func(string) string) *cobra.Command {
 	return connectionAction(getenv, "accept", "Say that the repositories that the last listing misses are gone, and list it again")
 }
 
-// newConnectionWebhook makes `shoal connection webhook`. Its output has a secret, which is only
-// printed.
+// newConnectionWebhook makes `shoal connection webhook`, which prints a webhook's address and secret.
 func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 	var rotate bool
 	cmd := actionCommand(getenv, connectionNames, &cobra.Command{
@@ -66,7 +65,6 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 		Short: "The address and the secret of a connection's webhook, and where to enter them",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// GET only reads; rotating is a POST, which no proxy may repeat.
 		method, path := "GET", "/api/webhook/"+url.PathEscape(args[0])
 		if rotate {
 			method, path = "POST", path+"/rotate"
@@ -99,8 +97,8 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// connectionAction makes a command that starts a listing and waits for its end. The exit status
-// is 1 if the listing failed.
+// connectionAction makes a command that starts a listing by the action verb of the API, waits for its
+// end, and prints the connection's state. The exit status is 1 if the listing failed.
 func connectionAction(getenv func(string) string, verb, short string) *cobra.Command {
 	var timeout time.Duration
 	cmd := actionCommand(getenv, connectionNames, &cobra.Command{
@@ -108,13 +106,13 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The answer has the state before this attempt.
+		// The answer has the state before the new listing.
 		var before operate.ConnectionStatus
 		if err := c.call(cmd.Context(), "POST", "/api/connections/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 			return err
 		}
 
-		// The timeout ends the wait only; the listing goes on.
+		// The timeout ends the wait only. The listing continues.
 		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 		defer cancel()
 		after, err := waitSynced(ctx, c, before)
@@ -122,7 +120,7 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 			return err
 		}
 
-		// Print the result of a failure too: it has the reason and what remains.
+		// Print the state after a failure too, because it has the reason.
 		printConnections(cmd.OutOrStdout(), []operate.ConnectionStatus{after}, time.Now())
 		if after.State == "failed" {
 			return exitCode(1)
@@ -134,19 +132,19 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 	return cmd
 }
 
-// waitSynced waits until a listing later than the one in before has ended, and returns its state. It
-// compares the numbers of attempts, because two attempts may end within the same second.
+// waitSynced waits until a listing that is newer than the one in before has ended, and returns the
+// connection's state. It compares the numbers of attempts, because two may end within a second.
 func waitSynced(ctx context.Context, c *client, before operate.ConnectionStatus) (operate.ConnectionStatus, error) {
-	for lost := 0; ; {
+	for failures := 0; ; {
 		var all []operate.ConnectionStatus
 		err := c.call(ctx, "GET", "/api/connections", nil, &all)
 
-		// The listing continues at another node if this one restarts, so tolerate some failures.
+		// Tolerate some failures in a row: while a node restarts, the listing continues at another one.
 		switch {
 		case err == nil:
-			lost = 0
+			failures = 0
 		case ctx.Err() == nil:
-			if lost++; !isTemporary(err) || lost > mostSilent {
+			if failures++; !isTemporary(err) || failures > maxFailures {
 				return before, err
 			}
 		}
@@ -162,7 +160,7 @@ func waitSynced(ctx context.Context, c *client, before operate.ConnectionStatus)
 			found = true
 		}
 
-		// If the connection was removed from the configuration, its listing never ends.
+		// Stop if the configuration no longer has the connection: its listing never ends.
 		if err == nil && !found {
 			return before, fmt.Errorf("the configuration has no connection %s any more", before.Name)
 		}
@@ -189,7 +187,7 @@ func printSyncs(w io.Writer, syncs []operate.Listing, now time.Time) error {
 	})
 }
 
-// printConnections prints a table of connections, and below it what each has to report.
+// printConnections prints a table of connections, and below it their failures, issues and warnings.
 func printConnections(w io.Writer, all []operate.ConnectionStatus, now time.Time) error {
 	err := table(w, "CONNECTION\tTYPE\tSTATE\tREPOSITORIES\tLISTED\tNEXT\tPUSHES BY\tHOST", all, func(k operate.ConnectionStatus) string {
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", k.Name, k.Type, connectionState(&k), connectionCounts(&k), clockTime(k.SyncedAt, now, "never"), clockTime(k.NextAt, now, "now"), pushWays(&k, now), credentialText(&k, now))
@@ -219,7 +217,7 @@ func printConnections(w io.Writer, all []operate.ConnectionStatus, now time.Time
 			}
 		}
 
-		// The first warnings repeat the issues above.
+		// Skip the first warnings, which repeat the issues.
 		for _, text := range k.Warnings[min(len(k.Issues), len(k.Warnings)):] {
 			fmt.Fprintf(w, "\n%s: %s\n", k.Name, text)
 		}
@@ -227,7 +225,8 @@ func printConnections(w io.Writer, all []operate.ConnectionStatus, now time.Time
 	return err
 }
 
-// connectionState returns the state, and what a refused token means for the repositories.
+// connectionState returns the state. If the host refuses the token, it adds what that means for the
+// repositories: hidden or stale.
 func connectionState(k *operate.ConnectionStatus) string {
 	switch {
 	case !k.HiddenAt.IsZero():
@@ -245,8 +244,8 @@ func connectionCounts(k *operate.ConnectionStatus) string {
 		text += fmt.Sprintf(", %d new or changed so far", k.Listed)
 	}
 
-	// Held repositories are missing from the listing; kept ones belong to targets that could not
-	// be listed. None of them is removed yet.
+	// Held repositories are missing from the listing. Kept ones belong to a target that could not be
+	// listed. Neither are removed yet.
 	if k.Held > 0 {
 		text += fmt.Sprintf(", %d held", k.Held)
 	}
@@ -254,7 +253,7 @@ func connectionCounts(k *operate.ConnectionStatus) string {
 		text += fmt.Sprintf(", %d kept", k.Kept)
 	}
 
-	// The configuration excludes these: no failure, but users may look for them.
+	// Also count the repositories that the configuration excludes, because users may miss them.
 	var reasons []string
 	sum := 0
 	for _, e := range k.Excluded {
@@ -268,7 +267,7 @@ func connectionCounts(k *operate.ConnectionStatus) string {
 	return text
 }
 
-// pushWays returns how the cluster learns about pushes.
+// pushWays returns the ways by which the cluster learns of pushes.
 func pushWays(k *operate.ConnectionStatus, now time.Time) string {
 	f := &k.Following
 	var ways []string
@@ -276,8 +275,8 @@ func pushWays(k *operate.ConnectionStatus, now time.Time) string {
 		ways = append(ways, "webhook at "+clockTime(f.HookAt, now, ""))
 	}
 
-	// The host is asked even with webhooks, since deliveries get lost. With a problem it reports
-	// nothing.
+	// The cluster asks the host even if it has webhooks, because deliveries get lost. A host with a
+	// problem reports no pushes.
 	if f.Signal != "" && f.Problem == "" {
 		ways = append(ways, fmt.Sprintf("%s each %.0f s", f.Signal, f.Seconds))
 	}
@@ -288,11 +287,10 @@ func pushWays(k *operate.ConnectionStatus, now time.Time) string {
 	return strings.Join(ways, ", ")
 }
 
-// credentialText returns the host's data about the credential.
+// credentialText returns the number of calls to the host, how many are left, and when the token ends.
 func credentialText(k *operate.ConnectionStatus, now time.Time) string {
 	text := catalog.Counted(k.Calls, "call", "calls")
 
-	// Hosts without such headers are unknown, not zero.
 	if k.Limit != nil {
 		text += fmt.Sprintf(", %d of %d left until %s", k.Limit.Remaining, k.Limit.Calls, clockTime(k.Limit.ResetAt, now, "?"))
 	}
@@ -302,7 +300,7 @@ func credentialText(k *operate.ConnectionStatus, now time.Time) string {
 	return text
 }
 
-// timeText formats a time as the API does.
+// timeText formats a time as the API does; never stands for the zero time.
 func timeText(at time.Time, never string) string {
 	if at.IsZero() {
 		return never
@@ -310,10 +308,10 @@ func timeText(at time.Time, never string) string {
 	return at.Format(time.RFC3339)
 }
 
-// clockTime formats a time for people, without the date if it is today.
+// clockTime formats a time for people, without the date if it is today; never stands for a missing time.
 func clockTime(at, now time.Time, never string) string {
 	switch at, now := at.Local(), now.Local(); {
-	// A missing time is Go's zero or Unix 0.
+	// A missing time is Go's zero time or Unix 0.
 	case at.IsZero() || at.Unix() <= 0:
 		return never
 	case at.Format(time.DateOnly) == now.Format(time.DateOnly):

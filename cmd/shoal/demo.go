@@ -28,12 +28,11 @@ func prepareDemo(f *serveFlags) error {
 		return err
 	}
 
-	// The configuration goes into the data directory, so create that now.
+	// Create the data directory now, because the configuration goes into it.
 	if err := os.MkdirAll(f.dataDir, 0o700); err != nil {
 		return fmt.Errorf("make data directory: %w", err)
 	}
 
-	// Marshal it, because the path may contain quotes.
 	text, err := json.MarshalIndent(map[string]any{
 		"connections": map[string]any{
 			"demo": map[string]any{"type": "git", "url": "file://" + (&url.URL{Path: root}).EscapedPath()},
@@ -48,21 +47,20 @@ func prepareDemo(f *serveFlags) error {
 		return fmt.Errorf("write the demo's configuration: %w", err)
 	}
 
-	// Listen on loopback only, whatever the environment says, because access is anonymous.
+	// Access is anonymous, so listen on loopback only, whatever flags and environment say.
 	for _, addr := range []*string{&f.listen, &f.clusterListen, &f.gossipListen} {
 		*addr = freeLoopback(*addr)
 	}
 	f.baseURL = "http://" + f.listen
 
-	// A new user has no key, and the node listens on loopback only.
 	f.anonymous = true
-	if f.logLevel == "info" { // the progress bar shows the same
+	if f.logLevel == "info" { // the progress bar replaces these messages
 		f.logLevel = "warn"
 	}
 	return nil
 }
 
-// checkoutRoot returns the git repository that contains a directory.
+// checkoutRoot returns the root of the git checkout that contains a directory.
 func checkoutRoot(dir string) (string, error) {
 	at, err := filepath.Abs(dir)
 	if err != nil {
@@ -72,7 +70,7 @@ func checkoutRoot(dir string) (string, error) {
 	for {
 		info, err := os.Stat(filepath.Join(at, ".git"))
 		if err == nil && !info.IsDir() {
-			// A node reads nothing outside of the connection's directory.
+			// The file names a directory elsewhere, and a node reads nothing outside of the checkout.
 			return "", fmt.Errorf("--demo %s: %s is a file, as in a linked work tree or a submodule. Name a checkout with a .git directory, such as a clone of it", dir, filepath.Join(at, ".git"))
 		}
 		if err == nil {
@@ -95,41 +93,41 @@ func freeLoopback(addr string) string {
 		host = "127.0.0.1"
 	}
 
-	// Another program may take the port before the node does; then the node reports it.
-	want := net.JoinHostPort(host, port)
-	for _, try := range []string{want, net.JoinHostPort(host, "0")} {
-		ln, err := net.Listen("tcp", try)
+	// If another program takes the port before the node does, the node reports that.
+	wanted := net.JoinHostPort(host, port)
+	for _, candidate := range []string{wanted, net.JoinHostPort(host, "0")} {
+		ln, err := net.Listen("tcp", candidate)
 		if err == nil {
 			defer ln.Close()
 			return ln.Addr().String()
 		}
 	}
-	return want
+	return wanted
 }
 
-// runDemo waits until a new node has indexed the checkout, and then prints what to try. It
-// returns when ctx ends at the latest.
+// runDemo waits until a new node has indexed the checkout, and then prints what to try. If ctx ends
+// before, it returns nil.
 func runDemo(ctx context.Context, f *serveFlags, w io.Writer) error {
 	c := &client{base: f.baseURL, http: &http.Client{Timeout: time.Minute}}
 	began := time.Now()
 	err := waitIndexed(ctx, c, 1, w)
 
-	// Ctrl-C while indexing is no failure.
-	if ctx.Err() != nil {
+	if ctx.Err() != nil { // Ctrl-C while indexing is no failure
 		return nil
 	}
 
-	// waitIndexed has reported failed repositories; the others can be searched.
+	// After an exit code continue: waitIndexed has reported failed repositories, and the others can be
+	// searched.
 	var failed exitCode
 	if err != nil && !errors.As(err, &failed) {
 		return err
 	}
 
-	// Print commands that can be pasted, with this program's name and the actual port.
+	// Print commands that a user can paste, with the path of this program and the port of the node.
 	binary := cmp.Or(os.Args[0], "shoal")
-	remote := ""
+	urlFlag := ""
 	if f.baseURL != usualURL {
-		remote = " --url " + f.baseURL
+		urlFlag = " --url " + f.baseURL
 	}
 
 	fmt.Fprintf(w, `
@@ -144,7 +142,7 @@ Ctrl-C stops it.
 `, time.Since(began).Round(100*time.Millisecond),
 		f.baseURL, url.QueryEscape(demoQuery),
 		f.baseURL, demoQuery,
-		binary, remote, demoQuery, f.baseURL)
+		binary, urlFlag, demoQuery, f.baseURL)
 	return nil
 }
 

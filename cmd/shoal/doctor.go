@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-// finding is the result of a check, with advice unless it is good.
+// finding is the result of a check of a thing: what was found, and advice if that is not good.
 type finding struct {
 	What   string `json:"what"`
 	Said   string `json:"said"`
@@ -53,7 +53,7 @@ func newDoctor(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// reportFindings prints the findings, and fails if one is not good.
+// reportFindings prints the findings, and returns exit code 1 if one is not good.
 func reportFindings(w io.Writer, asJSON bool, all []finding) error {
 	if asJSON {
 		if err := json.NewEncoder(w).Encode(all); err != nil {
@@ -78,18 +78,18 @@ func reportFindings(w io.Writer, asJSON bool, all []finding) error {
 	return nil
 }
 
-// hostFacts are functions that examine the host; tests replace them.
+// hostFacts has the functions that examine the host, which tests replace.
 type hostFacts struct {
 	dir      string // data directory; "" if unknown
 	lookPath func(checkProgram string) (string, error)
 	version  func(ctx context.Context, checkProgram string) (string, error) // first line of --version
 	files    func() (uint64, error)                                         // limit of open files
 	disk     func(dir string) (free, all uint64, err error)                 // bytes
-	clock    func() (bool, error)                                           // whether the clock is synchronized
+	clock    func() (bool, error)                                           // reports whether the clock is synchronized
 }
 
-// check examines the host on which a node is to run: its programs, limit of open files, clock and
-// free space.
+// check examines the host of a node: its programs, limit of open files, clock, and the free space of the
+// data directory if that is known.
 func (h *hostFacts) check(ctx context.Context) []finding {
 	all := []finding{
 		h.checkProgram(ctx, "git", "git version", "install git: without it nothing can be fetched"),
@@ -113,7 +113,7 @@ func (h *hostFacts) check(ctx context.Context) []finding {
 	return append(all, h.checkFreeSpace())
 }
 
-// checkProgram checks that a program is installed and that its version output contains words.
+// checkProgram checks that a program is installed, and that what it prints for --version contains words.
 func (h *hostFacts) checkProgram(ctx context.Context, name, words, advice string) finding {
 	path, err := h.lookPath(name)
 	if err != nil {
@@ -126,7 +126,7 @@ func (h *hostFacts) checkProgram(ctx context.Context, name, words, advice string
 	return finding{What: name, Said: said}
 }
 
-// checkFreeSpace checks the free space of the data directory.
+// checkFreeSpace checks that a tenth of the data directory's volume is free.
 func (h *hostFacts) checkFreeSpace() finding {
 	free, all, err := h.disk(h.dir)
 	switch said := fmt.Sprintf("%s of %s free in %s", bytesText(int64(free)), bytesText(int64(all)), h.dir); {
@@ -139,7 +139,7 @@ func (h *hostFacts) checkFreeSpace() finding {
 	}
 }
 
-// checkCluster asks a node for the state of its cluster.
+// checkCluster returns findings about the cluster of a node: its verdict and its warnings.
 func checkCluster(ctx context.Context, c *client) []finding {
 	var s node.StatusResponse
 	if err := c.call(ctx, "GET", "/api/status", nil, &s); err != nil {
@@ -174,7 +174,7 @@ func openFiles() (uint64, error) {
 	return files.Cur, err
 }
 
-// diskRoom returns the free and all bytes of a directory's volume.
+// diskRoom returns how many bytes a directory's volume has, and how many are free.
 func diskRoom(dir string) (free, all uint64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(filepath.Clean(dir), &s); err != nil {

@@ -19,18 +19,18 @@ import (
 // assignment matches a line of an environment file, as docker, compose and systemd read it.
 var assignment = regexp.MustCompile(`^\s*(export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
 
-// variableReport says what a node does with a variable.
+// variableReport says what a node does with a variable of the environment.
 type variableReport struct {
 	Name    string `json:"name"`
 	Verdict string `json:"verdict"`
 	Good    bool   `json:"good"` // false: its value stops the start
 }
 
-// setting is a variable of such a file.
+// setting is a variable of an environment file.
 type setting struct{ name, value string }
 
-// readEnvFile reads the variables of a file and removes quotes around values. It skips other
-// lines. exported has the variables whose line begins with "export".
+// readEnvFile reads the variables of a file, without the quotes around values. It skips lines without a
+// variable. exported has the names of the variables whose line begins with "export".
 func readEnvFile(path string) (all []setting, exported []string, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -55,8 +55,9 @@ func readEnvFile(path string) (all []setting, exported []string, err error) {
 	return all, exported, lines.Err()
 }
 
-// checkEnvFile prints what a node does with each variable of a file, and warns about secrets that
-// the configuration names and the file lacks. good is false if a variable would stop a node.
+// checkEnvFile prints what a node does with each variable of a file, and warns about exported variables
+// and about secrets that the configuration names and the file lacks. good is false if a variable would
+// stop a node.
 func checkEnvFile(cmd *cobra.Command, path string, named []string, report *checkReport) (good bool, err error) {
 	all, exported, err := readEnvFile(path)
 	if err != nil {
@@ -80,12 +81,12 @@ func checkEnvFile(cmd *cobra.Command, path string, named []string, report *check
 	return good, nil
 }
 
-// warnMissing names the secrets of the configuration that the file lacks, and returns them. It skips the standard
-// variables of model providers, because one of several is enough.
+// warnMissing warns about the secrets that the configuration names and the file lacks, and returns them.
+// It skips the standard variables of model providers: of several one is enough.
 func warnMissing(w io.Writer, path string, all []setting, named []string) (missing []string) {
 	for _, name := range named {
-		usual := slices.ContainsFunc(config.Variables(), func(v config.Variable) bool { return v.Name == name })
-		if !usual && !slices.ContainsFunc(all, func(s setting) bool { return s.name == name && s.value != "" }) {
+		isStandard := slices.ContainsFunc(config.Variables(), func(v config.Variable) bool { return v.Name == name })
+		if !isStandard && !slices.ContainsFunc(all, func(s setting) bool { return s.name == name && s.value != "" }) {
 			missing = append(missing, name)
 			fmt.Fprintf(w, "%s: warning: the configuration names %s, which is not set here\n", path, name)
 		}
@@ -93,8 +94,8 @@ func warnMissing(w io.Writer, path string, all []setting, named []string) (missi
 	return missing
 }
 
-// warnUnset names the secrets of the configuration that this shell lacks, and returns them: a node may
-// have them.
+// warnUnset warns about the secrets that the configuration names and this shell lacks, and returns them.
+// A node may still have them.
 func warnUnset(w io.Writer, path string, named []string, getenv func(string) string) (unset []string) {
 	for _, name := range named {
 		if getenv(name) == "" {
@@ -137,7 +138,7 @@ func variableVerdict(s setting, flags map[string]string, named []string) (verdic
 	return "no effect: no node reads it", true
 }
 
-// networkVariables are read by Go or git when they connect to code hosts.
+// networkVariables are the variables that Go or git read to connect to code hosts.
 var networkVariables = []string{"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_DIR", "SSL_CERT_FILE"}
 
 // variablesInUsage matches the variables at the end of a flag's usage.
@@ -159,8 +160,8 @@ func flagsOfVariables() map[string]string {
 // namedVariables returns the variables that a configuration names as secrets.
 func namedVariables(text []byte, f *config.File) (names []string) {
 	for _, r := range config.Reaches(text, f) {
-		ofManager := strings.Contains(r.Secret, "/") // projects/..., which a node asks a secret manager for
-		if r.Secret != "" && !ofManager && !slices.Contains(names, r.Secret) {
+		inManager := strings.Contains(r.Secret, "/") // projects/..., which a node reads from a secret manager
+		if r.Secret != "" && !inManager && !slices.Contains(names, r.Secret) {
 			names = append(names, r.Secret)
 		}
 	}

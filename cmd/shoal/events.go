@@ -66,9 +66,10 @@ type follower struct {
 	pause     time.Duration // between two requests
 }
 
-// run prints at most limit past events and then new ones, until ctx ends.
+// run prints up to limit past events and then new ones, until ctx ends. It fails if the first request
+// fails; after later failures it warns and asks again.
 func (f *follower) run(ctx context.Context, limit int) error {
-	after, failing := "", false
+	after, lastFailed := "", false
 	for {
 		var all chronicle.EventsResponse
 		err := f.client.call(ctx, "GET", eventsPath(limit, after), nil, &all)
@@ -77,30 +78,28 @@ func (f *follower) run(ctx context.Context, limit int) error {
 			return nil
 		case err != nil && after == "":
 			return err
-		case err != nil && !failing:
-			// A restarted node has lost its events, but the others have theirs: keep asking.
+		case err != nil && !lastFailed:
 			fmt.Fprintf(f.diag, "shoal: %v; asking again\n", err)
 		case err == nil:
 			if err := f.print(all, time.Now()); err != nil {
 				return err
 			}
-			// Without Next the same events would be printed again.
+			// Without Next the next request would return the same events.
 			if all.Next == "" {
 				return fmt.Errorf("%s does not tell where its events go on: it runs an older version", f.client.nodeName())
 			}
 			after = all.Next
 		}
-		failing = err != nil
+		lastFailed = err != nil
 
-		// From now on request the most that one answer can have.
-		limit = 1000
+		limit = 1000 // for new events request as many as one answer can have
 		if !clock.Wait(ctx, f.pause) {
 			return nil
 		}
 	}
 }
 
-// print prints events in fixed columns, the oldest first.
+// print prints events in columns of fixed width, the oldest first.
 func (f *follower) print(all chronicle.EventsResponse, now time.Time) error {
 	if all.Missed {
 		fmt.Fprintln(f.diag, "shoal: more has happened than is listed")

@@ -11,18 +11,18 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Exit codes besides 0, and 1 for a successful command without results, as in grep. Package
-// cluster exits with 70 (EX_SOFTWARE) if a node's disk fails or stalls.
+// Exit codes. A command exits with 0 if it succeeds, and as grep does with 1 if it succeeds without a
+// result.
 const (
 	exitFailed = 2
 	// exitConfig tells a supervisor not to restart the node, because it would fail again. It is
 	// EX_CONFIG of sysexits.h.
 	exitConfig = 78
-	exitDisk   = 70 // the volume is full or fails
+	exitDisk   = 70 // the volume is full or fails; package cluster exits with it while the node runs
 )
 
-// exitOf returns the exit code of an error.
-func exitOf(err error) int {
+// exitCodeOf returns the exit code for an error.
+func exitCodeOf(err error) int {
 	var wrong *notStartable
 	if disk := (*diskFailed)(nil); errors.As(err, &disk) {
 		return exitDisk
@@ -46,13 +46,13 @@ type diskFailed struct{ error }
 // Unwrap returns the reason.
 func (e *diskFailed) Unwrap() error { return e.error }
 
-// temporaryFailures are reasons for a failed start that may be gone at the next start.
+// temporaryFailures are causes of a failed start that may be gone at the next start.
 var temporaryFailures = []error{
 	cluster.ErrInUse, syscall.EADDRINUSE, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.ENETUNREACH,
 }
 
-// wrapStartFailure wraps the error of a failed start, so that exitOf tells the supervisor not to
-// start the node again. It returns a temporary failure unchanged.
+// wrapStartFailure wraps the error of a failed start, so that exitCodeOf returns exitDisk for a failure
+// of the disk, and exitConfig for others. It returns a temporary failure unchanged.
 func wrapStartFailure(err error) error {
 	if cluster.DiskFault(err) {
 		return &diskFailed{err}
@@ -63,8 +63,8 @@ func wrapStartFailure(err error) error {
 	return &notStartable{err}
 }
 
-// exitCode ends the process with a status and no message, because the command has printed
-// everything.
+// exitCode is an error that ends the process with this status, and without a message: the command has
+// printed all that there is to say.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

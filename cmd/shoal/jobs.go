@@ -35,7 +35,6 @@ func newJobsList(getenv func(string) string) *cobra.Command {
 			cmd.Flags().StringVar(&query, "query", "", "part of what the job is about")
 		},
 
-		// Send only flags that are set; the server has defaults.
 		path: func() string {
 			q := url.Values{"perPage": {fmt.Sprint(maxJobs)}}
 			for name, value := range map[string]string{"state": state, "kind": kind, "query": query} {
@@ -55,7 +54,7 @@ func printJobLines(w io.Writer, all []operate.JobInfo, now time.Time) error {
 	})
 }
 
-// jobTime returns the most important time of a job.
+// jobTime returns the time that matters in a job's state: its start, next attempt, queueing or end.
 func jobTime(j *operate.JobInfo, now time.Time) string {
 	switch j.State {
 	case "running":
@@ -79,21 +78,21 @@ func jobDetail(j *operate.JobInfo) string {
 	return j.Error
 }
 
-// jobAction makes a command that changes a job.
-func jobAction(getenv func(string) string, verb, short, did string) *cobra.Command {
+// jobAction makes a command that changes a job by the action verb of the API, and prints result.
+func jobAction(getenv func(string) string, verb, short, result string) *cobra.Command {
 	return actionCommand(getenv, jobNames, &cobra.Command{
 		Use:   verb + " JOB",
 		Short: short,
 		Long:  short + ".\nJOB is as shoal jobs list has it: index:7, sync:work.",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The answer has the state before the change, so print only the names.
+		// The answer has the state before the change, so do not print the state.
 		var before operate.JobInfo
 		if err := c.call(cmd.Context(), "POST", "/api/jobs/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 			return err
 		}
 
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s (%s) %s\n", before.ID, before.Subject, did)
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s (%s) %s\n", before.ID, before.Subject, result)
 		return err
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// jsonFlag gives a command that makes its own report the flag --json.
+// jsonFlag adds the flag --json to a command that makes its own report.
 func jsonFlag(cmd *cobra.Command) *bool {
 	return cmd.Flags().Bool("json", false, "a report as JSON, on a line")
 }

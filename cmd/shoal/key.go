@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// keyOwner describes the account of a key.
+// keyOwner returns the account of a key, or words for a key without one.
 func keyOwner(k *account.KeyInfo) string {
 	if k.All {
 		return "nobody, sees every repository"
@@ -47,7 +47,6 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 		}
 		body := map[string]any{"name": args[0], "role": role, "user": user, "allRepositories": all}
 
-		// The API counts days; the suffix d is for readers.
 		if expires != "never" {
 			days, err := strconv.Atoi(strings.TrimSuffix(expires, "d"))
 			if err != nil || days < 1 {
@@ -62,7 +61,7 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 		}
 
 		k := &made.Info
-		// Only the key goes to standard output, for a pipe into a secret store.
+		// Print the key alone to standard output, for a pipe into a secret store.
 		fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s, %s, of %s) is shown this once only; expires: %s\n", k.Name, k.ID, k.Role, keyOwner(k), timeText(k.Expires, "never"))
 		fmt.Fprintln(cmd.OutOrStdout(), made.Key)
 		return nil
@@ -91,7 +90,6 @@ func newKeyRevoke(getenv func(string) string) *cobra.Command {
 		Short: "End an API key",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The argument may be an id, since the API refuses an ambiguous name.
 		var k account.KeyInfo
 		if err := c.call(cmd.Context(), "DELETE", "/api/keys/"+url.PathEscape(args[0]), nil, &k); err != nil {
 			return err
@@ -110,8 +108,6 @@ func newClusterKey() *cobra.Command {
 		Short: "Make a cluster key in a new file that only its owner can read, or print one; give the same file to every node",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// Print the key, for a secret store. Never pass it as an argument, which other users
-			// can see.
 			switch {
 			case len(args) == 0 && *asJSON:
 				return printJSON(cmd.OutOrStdout(), map[string]string{"key": wire.NewKey().Text()})
@@ -130,15 +126,14 @@ func newClusterKey() *cobra.Command {
 	return cmd
 }
 
-// writeKey writes a new key to a file. It never replaces a file, whose key a cluster may still
-// need.
+// writeKey writes a new key to a new file. It fails if the file exists: a cluster may need its key.
 func writeKey(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 
-	// Sync the file: the next command may start a cluster that needs it.
+	// Sync the file, because a cluster may start with the key soon.
 	_, err = fmt.Fprintln(f, wire.NewKey().Text())
 	return errors.Join(err, f.Sync(), f.Close(), cluster.Inherit(path))
 }

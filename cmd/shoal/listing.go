@@ -18,16 +18,16 @@ type listing[T any] struct {
 	path       func() string                  // request path, once the flags are parsed
 	show       func(w io.Writer, all T) error // formats the answer
 
-	// instead runs something else if the flags say so; nil for none.
-	instead func(cmd *cobra.Command, c *client) (did bool, err error)
+	// instead runs in place of the listing if the flags say so: then it returns true. It may be nil.
+	instead func(cmd *cobra.Command, c *client) (ran bool, err error)
 }
 
-// command returns the command.
+// command returns the command of a listing.
 func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 	var asJSON bool
 	cmd := clientCommand(getenv, naming{}, &cobra.Command{Use: l.use, Short: l.short, Args: cobra.NoArgs}, func(cmd *cobra.Command, c *client, _ []string) error {
 		if l.instead != nil {
-			if did, err := l.instead(cmd, c); did || err != nil {
+			if ran, err := l.instead(cmd, c); ran || err != nil {
 				return err
 			}
 		}
@@ -38,7 +38,7 @@ func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 			return err
 		}
 
-		// Print it unchanged, including fields that this version does not know.
+		// Print the answer unchanged, because it may have fields that this version does not know.
 		if asJSON {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", raw)
 			return err
@@ -58,10 +58,10 @@ func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// fixedPath makes a path that no flag changes.
+// fixedPath returns the path function of a listing whose path does not depend on flags.
 func fixedPath(path string) func() string { return func() string { return path } }
 
-// table prints aligned columns below a heading.
+// table prints rows as aligned columns below a heading. row returns a row's cells, separated by tabs.
 func table[T any](w io.Writer, heading string, rows []T, row func(T) string) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, heading)

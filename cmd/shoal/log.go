@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// durationsAsText writes durations in JSON like in text: 540ms, not 540000000.
+// durationsAsText makes a JSON log write durations as a text log does: 540ms, not 540000000.
 func durationsAsText(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
@@ -21,7 +21,7 @@ func (f *serveFlags) logger() (*slog.Logger, error) {
 		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", f.logLevel)
 	}
 
-	// Log to standard error without buffering, so that a supervisor gets every line.
+	// Do not buffer the log, so that a supervisor gets every line.
 	opt := &slog.HandlerOptions{Level: level}
 	switch f.logFormat {
 	case "text":

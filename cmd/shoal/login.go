@@ -26,7 +26,7 @@ import (
 
 // contexts are the clusters that a user has signed in to, from a file in the user's home.
 type contexts struct {
-	path string // "" if there is no directory for it
+	path string // of the file; "" if neither HOME nor XDG_CONFIG_HOME is set
 
 	Current string                 `json:"current"` // name of the context in use; "" for none
 	All     map[string]credentials `json:"contexts"`
@@ -40,7 +40,8 @@ type credentials struct {
 	CAFile string `json:"caFile,omitempty"`
 }
 
-// readContexts reads the user's file. A missing file means no contexts.
+// readContexts reads the user's file of contexts; none if it is missing. It refuses a file that other
+// users can read.
 func readContexts(getenv func(string) string) (*contexts, error) {
 	dir := getenv("XDG_CONFIG_HOME")
 	if home := getenv("HOME"); dir == "" && home != "" {
@@ -58,7 +59,7 @@ func readContexts(getenv func(string) string) (*contexts, error) {
 		return c, nil
 	case err != nil:
 		return nil, err
-	case info.Mode().Perm()&0o077 != 0: // others could read the keys
+	case info.Mode().Perm()&0o077 != 0: // other users can read or change it
 		return nil, fmt.Errorf("%s can be read by other users of this machine: chmod 600 it, and make new keys if somebody may have read it", c.path)
 	}
 
@@ -105,8 +106,8 @@ func (c *contexts) lookUp(args []string) (name string, found credentials, err er
 	return "", found, fmt.Errorf("there is no context %q: `shoal context list` lists them", name)
 }
 
-// credentialsAt returns the credentials for an address: of the current context, else the first by
-// name; empty if there are none.
+// credentialsAt returns the credentials of a context with an address: the current one if it has that
+// address, otherwise the first by name. They are zero if no context has it.
 func (c *contexts) credentialsAt(address string) credentials {
 	for _, name := range append([]string{c.Current}, slices.Sorted(maps.Keys(c.All))...) {
 		if creds, ok := c.All[name]; ok && creds.URL == strings.TrimRight(address, "/") {
@@ -140,7 +141,7 @@ func newLogin(getenv func(string) string) *cobra.Command {
 
 			creds := credentials{URL: strings.TrimRight(args[0], "/")}
 			if caFile != "" {
-				// Later commands run in other directories, so store an absolute path.
+				// Store an absolute path, because later commands run in other directories.
 				if creds.CAFile, err = filepath.Abs(caFile); err != nil {
 					return err
 				}
@@ -177,8 +178,8 @@ func newLogin(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// askKey reads an API key. It refuses any other text, so that a password pasted by mistake is
-// never sent.
+// askKey reads an API key from the terminal, or if piped from standard input. It refuses any other text,
+// so that a password pasted by mistake is not sent.
 func askKey(cmd *cobra.Command, address string, piped bool) (string, error) {
 	if f, ok := cmd.InOrStdin().(*os.File); !piped && (!ok || !isTerminal(f)) {
 		return "", errors.New("there is no terminal to ask for the key: pipe it in, with --key-stdin")
@@ -193,7 +194,7 @@ func askKey(cmd *cobra.Command, address string, piped bool) (string, error) {
 	return strings.TrimSpace(key), err
 }
 
-// whoami asks the cluster for the key's owner.
+// whoami asks a cluster who the owner of a key is. It also returns the client with that key.
 func whoami(cmd *cobra.Command, creds credentials) (c *client, who account.Caller, err error) {
 	f := clientFlags{url: creds.URL, key: creds.Key, caFile: creds.CAFile, cmd: cmd}
 	if c, err = f.client(); err == nil {
@@ -218,12 +219,12 @@ func newLogout(getenv func(string) string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			said := "its key is still good: revoke it at " + creds.URL + "/settings/keys"
+			keyState := "its key is still good: revoke it at " + creds.URL + "/settings/keys"
 			if !local {
 				if err := revokeOwn(cmd, creds); err != nil {
 					return fmt.Errorf("%w; the key is kept: try again, or forget it on this machine alone by `shoal logout --local`", err)
 				}
-				said = "its key is revoked"
+				keyState = "its key is revoked"
 			}
 
 			delete(all.All, name)
@@ -236,7 +237,7 @@ func newLogout(getenv func(string) string) *cobra.Command {
 			if *asJSON {
 				return printJSON(cmd.OutOrStdout(), map[string]any{"context": name, "url": creds.URL, "revoked": !local})
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "context %s is gone; %s\n", name, said)
+			fmt.Fprintf(cmd.ErrOrStderr(), "context %s is gone; %s\n", name, keyState)
 			return nil
 		},
 	}
@@ -245,7 +246,8 @@ func newLogout(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// revokeOwn revokes a key, using that key. It returns nil if the key was revoked before.
+// revokeOwn revokes the key in creds by a request with that key. It returns nil if the key is revoked
+// already.
 func revokeOwn(cmd *cobra.Command, creds credentials) error {
 	c, who, err := whoami(cmd, creds)
 	if refused := (*apiError)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
@@ -310,7 +312,6 @@ func newContextUse(getenv func(string) string) *cobra.Command {
 				return err
 			}
 
-			// Only an existing context can become the current one.
 			name, creds, err := all.lookUp(args)
 			if err != nil {
 				return err
@@ -328,15 +329,14 @@ func newContextUse(getenv func(string) string) *cobra.Command {
 
 // readSecret reads a secret from the terminal without echo, or the first line of standard input.
 func readSecret(cmd *cobra.Command, prompt string) (string, error) {
-	// Without echo the typed line end is missing too, so print one.
 	if f, ok := cmd.InOrStdin().(*os.File); ok && isTerminal(f) {
 		fmt.Fprint(cmd.ErrOrStderr(), prompt)
 		b, err := term.ReadPassword(int(f.Fd()))
-		fmt.Fprintln(cmd.ErrOrStderr())
+		fmt.Fprintln(cmd.ErrOrStderr()) // the terminal has not shown the typed line end
 		return string(b), err
 	}
 
-	// The file may lack a final line end. No secret is longer than this limit.
+	// The input may lack a final line end. No secret has more bytes than this limit.
 	line, err := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 4096)).ReadString('\n')
 	if err != nil && err != io.EOF {
 		return "", err

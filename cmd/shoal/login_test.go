@@ -160,7 +160,7 @@ func TestLogout_revokesTheKeyAndRemovesIt(t *testing.T) {
 }
 
 // A refused login writes no file, and only sends API keys.
-func TestLogin_refusedOneWritesNoFile(t *testing.T) {
+func TestLogin_refusalWritesNoFile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	withUser := strings.Replace(d.url, "http://", "http://me:pw@", 1)

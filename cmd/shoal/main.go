@@ -1,7 +1,7 @@
 // Command shoal is the whole product in one binary: it runs a node of the
 // cluster (shoal serve) and talks to one (every other command).
 //
-// The environment is read here and nowhere below; flags win over it.
+// Only this package reads the environment. Flags override it.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 
-	// The first signal asks for a clean stop and removes the handler, so a second one ends the
+	// The first signal ends ctx, for a clean stop, and removes the handler. So a second signal ends the
 	// process at once.
 	context.AfterFunc(ctx, stop)
 
@@ -33,7 +33,7 @@ func main() {
 		os.Exit(int(quiet))
 	}
 	fmt.Fprintln(os.Stderr, "shoal:", err)
-	os.Exit(exitOf(err))
+	os.Exit(exitCodeOf(err))
 }
 
 // newRoot builds the command tree. Commands read the environment only through getenv.

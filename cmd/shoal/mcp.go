@@ -33,11 +33,10 @@ message to the tool server of a node. For agent clients that start a program:
 	})
 }
 
-// maxMessage limits a message of the agent, as the tool server does.
+// maxMessage limits a message of the agent, in bytes. The tool server has the same limit.
 const maxMessage = 1 << 20
 
-// maxRunning limits the messages sent at the same time, and maxWaiting how many more are read
-// meanwhile.
+// maxRunning limits the messages that wait for their answer, and maxWaiting those that wait to be sent.
 const (
 	maxRunning = 32
 	maxWaiting = 32
@@ -74,8 +73,8 @@ type message struct {
 	} `json:"result"`
 }
 
-// run passes messages until the input ends, and then waits for the remaining answers. If ctx ends
-// it returns at once.
+// run passes messages until the input ends, and then waits for the remaining answers. If ctx ends, it
+// cancels the running messages and returns.
 func (b *stdio) run(ctx context.Context, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -86,15 +85,15 @@ func (b *stdio) run(ctx context.Context, in io.Reader) error {
 		failed <- readLines(ctx, in, lines)
 	}()
 
-	// Answers are written even after the input ended, since an agent may close it early.
+	// Write all answers even after the input has ended, because an agent may close it early.
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	slots := make(chan struct{}, maxRunning)
 
 	var waiting []func() // the oldest first
 	for next := lines; next != nil || len(waiting) > 0; {
-		// Read on while messages wait for a slot, because a cancellation may free one. At
-		// maxWaiting, the agent has to wait.
+		// Continue to read while messages wait for a slot, because a cancellation may free one. Stop
+		// at maxWaiting.
 		free, more := slots, next
 		if len(waiting) == 0 {
 			free = nil
@@ -126,16 +125,14 @@ func (b *stdio) run(ctx context.Context, in io.Reader) error {
 	return <-failed
 }
 
-// readLines sends the lines of in until in or ctx ends.
+// readLines sends the lines of in to lines until in or ctx ends. It fails at a line that is too long.
 func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	scan := bufio.NewScanner(in)
 
-	// A longer message is an error, because the beginning of the next one would be unknown.
 	scan.Buffer(make([]byte, 64<<10), maxMessage)
 	for scan.Scan() {
 		select {
-		// The scanner reuses its memory.
-		case lines <- bytes.Clone(bytes.TrimSpace(scan.Bytes())):
+		case lines <- bytes.Clone(bytes.TrimSpace(scan.Bytes())): // a copy, because the scanner reuses its memory
 		case <-ctx.Done():
 			return nil
 		}
@@ -143,9 +140,9 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	return scan.Err()
 }
 
-// parse parses a message, and returns a function that sends it and writes the answer; nil if there
-// is nothing to send. It cancels a call at once, without waiting for a slot. It must be called in
-// the order of the messages, so that a cancellation finds its call.
+// parse parses a message, and returns a function that sends it and writes the answer; nil if there is
+// nothing to send. A message that cancels a call does so at once, without a slot. The caller must call
+// parse in the order of the messages, so that a cancellation finds its call.
 func (b *stdio) parse(ctx context.Context, line []byte) (pass func()) {
 	if len(line) == 0 {
 		return nil
@@ -157,7 +154,7 @@ func (b *stdio) parse(ctx context.Context, line []byte) (pass func()) {
 		return nil
 	}
 
-	// The server keeps no sessions, so cancel a call by closing its request.
+	// The server keeps no sessions: closing the request of a call cancels it.
 	if m.Method == "notifications/cancelled" {
 		b.cancelCall(string(m.Params.RequestID))
 		return nil
@@ -174,7 +171,7 @@ func (b *stdio) parse(ctx context.Context, line []byte) (pass func()) {
 	return func() {
 		defer b.removeRunning(id, cancel)
 
-		// Notifications and cancelled calls get no answer.
+		// Write no error for notifications and cancelled calls, which get no answer.
 		err := b.post(ctx, line, &m)
 		if err != nil && ctx.Err() == nil && id != "" {
 			b.writeError(m.ID, -32000, err.Error())
@@ -182,7 +179,7 @@ func (b *stdio) parse(ctx context.Context, line []byte) (pass func()) {
 	}
 }
 
-// removeRunning removes a message from b.running after its answer.
+// removeRunning cancels the context of a message after its answer, and removes it from b.running.
 func (b *stdio) removeRunning(id string, cancel context.CancelFunc) {
 	cancel()
 
@@ -223,13 +220,13 @@ func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
 		return nil
 	}
 
-	// The limit is far above any tool's answer. It guards against proxies that answer instead.
+	// No answer of a tool is nearly as large as this limit. That of a proxy might be.
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
 	if err != nil {
 		return fmt.Errorf("answer of %s: %w", b.client.base, err)
 	}
 
-	// Convert an error of the API into a protocol error.
+	// Pass on a message of the protocol. Return the error that the API or a proxy has answered.
 	var answered struct {
 		Version string `json:"jsonrpc"`
 		Message string `json:"message"`
@@ -244,8 +241,8 @@ func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
 	return fmt.Errorf("%s answered %s: %.200s", b.client.base, resp.Status, text)
 }
 
-// setHeaders sets the headers of the protocol. Newer versions repeat parts of the message there, so
-// that proxies need not read the body.
+// setHeaders sets the headers of a request with the message m. In newer versions of the protocol they
+// repeat parts of the message, so that proxies need not read the body.
 func (b *stdio) setHeaders(h http.Header, m *message) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Accept", "application/json, text/event-stream")
@@ -253,12 +250,11 @@ func (b *stdio) setHeaders(h http.Header, m *message) {
 		h.Set("Authorization", "Bearer "+b.client.key)
 	}
 
-	// In the newest protocol each message has the version; in older ones only the handshake does.
+	// In the newest protocol each message has the version, in older ones only the answer to initialize.
 	b.mu.Lock()
 	version := cmp.Or(m.Params.Meta.Version, b.version)
 	b.mu.Unlock()
 
-	// Before initialize there is no agreed version.
 	if version != "" && m.Method != "initialize" {
 		h.Set("Mcp-Protocol-Version", version)
 	}
@@ -266,7 +262,6 @@ func (b *stdio) setHeaders(h http.Header, m *message) {
 		h.Set("Mcp-Method", m.Method)
 	}
 
-	// Some methods call their subject differently.
 	name := m.Params.Name
 	switch {
 	case m.Method == "resources/read":
@@ -279,8 +274,8 @@ func (b *stdio) setHeaders(h http.Header, m *message) {
 	}
 }
 
-// headerText returns s if a header can contain it, otherwise "". It must not change s, because
-// the server compares it with the message.
+// headerText returns s if a header can contain it, otherwise "". It never changes s, because the server
+// compares the header with the message.
 func headerText(s string) string {
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		return ""
@@ -316,15 +311,14 @@ func (b *stdio) passEvents(r io.Reader) error {
 	}
 }
 
-// writeMessage sends one message to the agent on one line. It stores the protocol version from the
-// answer to initialize.
+// writeMessage sends a message to the agent on one line. It stores the protocol version in the answer to
+// initialize.
 func (b *stdio) writeMessage(text []byte) error {
 	var line bytes.Buffer
 	if err := json.Compact(&line, text); err != nil {
 		return fmt.Errorf("answer of %s: %w", b.client.base, err)
 	}
 
-	// Only the answer to initialize has a version in its result.
 	var m message
 	if json.Unmarshal(text, &m) == nil && m.Result.Version != "" {
 		b.mu.Lock()
@@ -332,7 +326,6 @@ func (b *stdio) writeMessage(text []byte) error {
 		b.mu.Unlock()
 	}
 
-	// Several goroutines write, so lock the output for each line.
 	line.WriteByte('\n')
 	b.writing.Lock()
 	defer b.writing.Unlock()

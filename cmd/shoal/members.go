@@ -30,17 +30,16 @@ of a node, its id, the first characters of that (four at least), or its address.
 	}, watchDrain)
 }
 
-// watchDrain requests the drain repeatedly, which is harmless, and prints its progress until it
-// is done.
+// watchDrain requests the drain of a node every second, and prints its progress until it is done. A
+// repeated request changes nothing.
 func watchDrain(cmd *cobra.Command, c *client, args []string) error {
 	warned := false
-	for last, questions := -1, 0; ; {
+	for lastRemaining, lastQuestions := -1, 0; ; {
 		var answer operate.DrainResponse
 		if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(args[0])+"/drain", nil, &answer); err != nil {
 			return err
 		}
 
-		// Every answer repeats the warning; print it once.
 		if answer.Warning != "" && !warned {
 			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", answer.Warning)
 			warned = true
@@ -49,24 +48,24 @@ func watchDrain(cmd *cobra.Command, c *client, args []string) error {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s holds nothing that others lack: it can be stopped\n", namedNode(args[0], answer.Node))
 			return nil
 		}
-		// Remaining leaves out hidden repositories.
-		if answer.Remaining != last && answer.Remaining > 0 {
+		// Remaining does not count hidden repositories, so it may be 0 before the drain is done.
+		if answer.Remaining != lastRemaining && answer.Remaining > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s left to copy\n", firstNames(answer.Remaining, nil))
-			last = answer.Remaining
+			lastRemaining = answer.Remaining
 		}
-		if answer.Questions != questions && answer.Questions > 0 {
+		if answer.Questions != lastQuestions && answer.Questions > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s still to be answered, within ten minutes\n", catalog.Counted(answer.Questions, "question", "questions"))
-			questions = answer.Questions
+			lastQuestions = answer.Questions
 		}
 
-		// Ctrl-C only ends the watching; `shoal undrain` stops the drain.
+		// Ctrl-C ends the watching only. `shoal undrain` stops the drain.
 		if !clock.Wait(cmd.Context(), time.Second) {
 			return errors.New("the drain goes on without being watched; run the same command to watch it again")
 		}
 	}
 }
 
-// namedNode names a node by what the operator typed, and by its id.
+// namedNode names a node by what the operator typed and its id, or by its id alone if that was typed.
 func namedNode(typed, id string) string {
 	if strings.HasPrefix(id, typed) {
 		return id
@@ -116,18 +115,16 @@ NODE is the name of a node, its id, the first characters of that (four at least)
 }
 
 func newRemove(getenv func(string) string) *cobra.Command {
-	var loss bool
+	var acceptLoss bool
 	cmd := actionCommand(getenv, nodeNames, &cobra.Command{
 		Use:   "remove NODE",
 		Short: "Forget a node for good",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// Only this answer names what is lost.
+		// Without accept_loss the API refuses to remove a node with the last copy of some data.
 		var answer operate.RemoveResponse
-
-		// The API refuses to remove the last copy of something without this parameter.
 		path := "/api/nodes/" + url.PathEscape(args[0]) + "/remove"
-		if loss {
+		if acceptLoss {
 			path += "?accept_loss=true"
 		}
 		if err := c.call(cmd.Context(), "POST", path, nil, &answer); err != nil {
@@ -141,6 +138,6 @@ func newRemove(getenv func(string) string) *cobra.Command {
 		return nil
 	})
 
-	cmd.Flags().BoolVar(&loss, "accept-loss", false, "also when it holds the last copy of something")
+	cmd.Flags().BoolVar(&acceptLoss, "accept-loss", false, "also when it holds the last copy of something")
 	return cmd
 }

@@ -57,7 +57,8 @@ func newModelsCheck(getenv func(string) string) *cobra.Command {
 	})
 }
 
-// checkModels prints a line for each model. It fails if one does not work.
+// checkModels lets a node call each model, and prints a line for each. It returns exit code 1 if a model
+// does not work.
 func checkModels(ctx context.Context, c *client, w io.Writer) error {
 	var checks []ask.ModelCheck
 	if err := c.call(ctx, "POST", "/api/models/check", nil, &checks); err != nil {
@@ -72,7 +73,6 @@ func checkModels(ctx context.Context, c *client, w io.Writer) error {
 			continue
 		}
 
-		// Digits below ten milliseconds would differ between runs for no reason.
 		took := k.Took.Round(10 * time.Millisecond)
 		tokens := catalog.Counted(k.InputTokens+k.OutputTokens, "token", "tokens")
 		fmt.Fprintf(w, "%s/%s: ok in %v, %s\n", k.Provider, k.Model, took, tokens)

@@ -18,7 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// Limits of asking one host.
+// Limits of a trial listing of one connection.
 const (
 	onlineRepos = 20
 	onlineTime  = time.Minute
@@ -60,19 +60,18 @@ func reportTrial(name string, t *host.Trial, err error) hostReport {
 	return r
 }
 
-// tryConnections asks each connection's host for its first repositories. It fails if one does not
-// list.
+// tryConnections asks each connection's host for its first repositories, and prints and returns them. It
+// returns exit code 1 if a host does not list.
 func tryConnections(ctx context.Context, w io.Writer, file *config.File, getenv func(string) string) (reports []hostReport, err error) {
 	tools := onlineTools(file, getenv)
 	failed := false
 	for _, conn := range file.Connections {
-		// Each host has its own time limit, so that a slow one does not affect the others.
+		// Each host has a time limit of its own, so that a slow one takes no time from the others.
 		bounded, cancel := context.WithTimeoutCause(ctx, onlineTime, errors.New("the host took longer than a minute"))
 		trial, err := host.Try(bounded, conn, tools, onlineRepos)
 		cancel()
 
-		// Ctrl-C: do not report the remaining connections as failures.
-		if ctx.Err() != nil {
+		if ctx.Err() != nil { // Ctrl-C: do not report the remaining connections as failures
 			return nil, ctx.Err()
 		}
 
@@ -87,7 +86,7 @@ func tryConnections(ctx context.Context, w io.Writer, file *config.File, getenv 
 	return reports, nil
 }
 
-// onlineTools makes tools that ask hosts as a node with this file and environment would.
+// onlineTools makes tools that ask hosts as a node with this configuration and environment would.
 func onlineTools(file *config.File, getenv func(string) string) host.Tools {
 	// An empty variable counts as unset, as on a node.
 	process := func(name string) (string, bool) {
@@ -95,7 +94,6 @@ func onlineTools(file *config.File, getenv func(string) string) host.Tools {
 		return value, value != ""
 	}
 
-	// Discard the log, since the report has the errors.
 	env := environ.New(environ.Deps{
 		File:    func() *config.File { return file },
 		Process: process,
@@ -110,7 +108,7 @@ func onlineTools(file *config.File, getenv func(string) string) host.Tools {
 	return tools
 }
 
-// recordVariable names the directory for recorded answers of code hosts.
+// recordVariable is the variable with the directory into which answers of code hosts are recorded.
 const recordVariable = "SHOAL_HOST_RECORD"
 
 // printTrial prints the listed repositories, facts about the token, and errors.
@@ -131,8 +129,7 @@ func printTrial(w io.Writer, name string, t host.Trial, err error) {
 		fmt.Fprintf(w, "  left out so far: %d, %s\n", t.Skipped[why], why)
 	}
 
-	// The token's permissions and remaining calls.
-	a := t.Allowance
+	a := t.Allowance // of the token
 	if len(a.Scopes) > 0 {
 		fmt.Fprintf(w, "  the token may: %s\n", strings.Join(a.Scopes, ", "))
 	}
@@ -151,9 +148,8 @@ func printTrial(w io.Writer, name string, t host.Trial, err error) {
 	}
 }
 
-// propertiesOf returns the special properties of a repository.
+// propertiesOf returns the unusual properties of a repository in parentheses; "" for none.
 func propertiesOf(r host.Repo) string {
-	// In a fixed order, so that runs can be compared.
 	var list []string
 	for _, m := range []struct {
 		holds bool

@@ -56,22 +56,21 @@ func oneLine(name string) string {
 // span is a range of matching bytes in a line.
 type span struct{ from, to int }
 
-// printFile prints every line with a match, and with context the lines around them. As in grep,
-// context lines have dashes instead of colons, and a line of two dashes marks a gap.
+// printFile prints every line with a match, and with context the other lines of the answer too. As in
+// grep, these have dashes in place of colons, and a line of two dashes marks a gap.
 func (p *printer) printFile(f *fileAnswer, context bool) {
 	last := 0
 	for i := range f.Chunks {
 		c := &f.Chunks[i]
 		number, offset := c.ContentStart.LineNumber, c.ContentStart.ByteOffset
 
-		// A gap between two parts of the file.
 		if context && last > 0 && number > last+1 {
 			p.paint(colorMark, "--")
 			p.out.WriteByte('\n')
 		}
 
 		for line := range strings.Lines(c.Content) {
-			// Also cut "\r", which would move the cursor.
+			// Remove "\r" too, which would move the cursor.
 			text := strings.TrimRight(line, "\r\n")
 			spans := c.spans(offset, len(text))
 			if len(spans) > 0 || context {
@@ -86,8 +85,8 @@ func (p *printer) printFile(f *fileAnswer, context bool) {
 	}
 }
 
-// spans returns the matches within a line of n bytes that begins at offset. Offsets count bytes
-// of the file, so in a file that is not UTF-8 marks may be slightly off.
+// spans returns the matches in a line of n bytes that begins at offset. Offsets count bytes of the file,
+// but the answer has its text as UTF-8: in a file with another encoding spans may be wrong.
 func (c *chunkAnswer) spans(offset, n int) []span {
 	var out []span
 	for _, r := range c.MatchRanges {
@@ -99,9 +98,9 @@ func (c *chunkAnswer) spans(offset, n int) []span {
 	return out
 }
 
-// printLine prints a line. cutBefore and cutAfter mean that the answer lacks its beginning or end.
+// printLine prints a line with its matches in color. cutBefore and cutAfter mean that the answer lacks
+// the line's beginning or end.
 func (p *printer) printLine(f *fileAnswer, number int, text string, spans []span, cutBefore, cutAfter bool) {
-	// As in grep, a context line has dashes.
 	sep := ":"
 	if len(spans) == 0 {
 		sep = "-"
@@ -112,7 +111,6 @@ func (p *printer) printLine(f *fileAnswer, number int, text string, spans []span
 	p.paint(colorLine, strconv.Itoa(number))
 	p.paint(colorMark, sep)
 
-	// Cut long lines on a terminal only.
 	from, to := 0, len(text)
 	if p.terminal && len(text) > maxLineBytes {
 		from, to = visiblePart(text, spans)
@@ -122,8 +120,7 @@ func (p *printer) printLine(f *fileAnswer, number int, text string, spans []span
 		p.out.WriteString("…")
 	}
 
-	// Skip matches that overlap an earlier one or lie outside of the window. The line's text is
-	// printed whole.
+	// Do not color a match that overlaps an earlier one, or is not wholly in the printed part.
 	at := from
 	for _, s := range spans {
 		if s.from < at || s.to > to {
@@ -143,7 +140,7 @@ func (p *printer) printLine(f *fileAnswer, number int, text string, spans []span
 	p.out.WriteByte('\n')
 }
 
-// visiblePart returns the part of a long line around its first match.
+// visiblePart returns the range of a long line to print: about maxLineBytes around its first match.
 func visiblePart(text string, spans []span) (from, to int) {
 	if len(spans) > 0 {
 		from = max(0, spans[0].from-maxLineBytes/4)
@@ -151,7 +148,7 @@ func visiblePart(text string, spans []span) (from, to int) {
 
 	to = min(len(text), from+maxLineBytes)
 
-	// Do not cut a UTF-8 character: its later bytes are 10xxxxxx.
+	// Do not cut a UTF-8 character: all its bytes but the first are 10xxxxxx.
 	for from > 0 && text[from]&0xC0 == 0x80 {
 		from--
 	}

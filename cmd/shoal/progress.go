@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-// withTimeout returns a context with a timeout; 0 means none.
+// withTimeout returns a context with a timeout; with a timeout of 0, ctx itself.
 func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout > 0 {
 		return context.WithTimeout(ctx, timeout)
@@ -23,13 +23,14 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return ctx, func() {}
 }
 
-// waitIndexed draws a progress bar until every connection is synced and all repositories, at
-// least atLeast, are indexed or have failed. It returns exit code 1 if one failed.
-func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error {
+// waitIndexed draws a progress bar until every connection is synced, and all repositories, of which there
+// must be minRepos, are indexed or have failed. Then it prints the failures and returns exit code 1 if
+// there are any.
+func waitIndexed(ctx context.Context, c *client, minRepos int, w io.Writer) error {
 	bar := &bar{w: w, terminal: isTerminal(os.Stderr)}
 	defer bar.clear()
 
-	lost := 0
+	failures := 0 // failed requests in a row
 	for {
 		var s node.StatusResponse
 		err := c.call(ctx, "GET", "/api/status", nil, &s)
@@ -38,20 +39,19 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 		case ctx.Err() != nil:
 			return fmt.Errorf("still indexing: %w", context.Cause(ctx))
 		case err != nil:
-			if lost++; !isTemporary(err) || lost > mostSilent {
+			if failures++; !isTemporary(err) || failures > maxFailures {
 				return err
 			}
 
-			// Do not use half of an answer.
-			s = node.StatusResponse{}
+			s = node.StatusResponse{} // an error may leave half of an answer
 			bar.draw(&s)
 
-		// Also wait until the node is ready, because the user searches next.
-		case s.Repos.Total >= atLeast && isDone(&s) && acceptsSearches(ctx, c, &s):
+		// Wait until the node accepts searches too, because the user searches next.
+		case s.Repos.Total >= minRepos && isDone(&s) && acceptsSearches(ctx, c, &s):
 			bar.draw(&s)
 			return printOutcome(bar, &s)
 		default:
-			lost = 0
+			failures = 0
 			bar.draw(&s)
 		}
 
@@ -61,18 +61,19 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 	}
 }
 
-// mostSilent limits the failed requests in a row: at five a second they take 20 s, the time of a
-// restart.
-const mostSilent = 100
+// maxFailures limits the failed requests in a row. At five a second they take 20 s, as long as a restart
+// of the node.
+const maxFailures = 100
 
-// isTemporary reports whether an error is temporary: the node starts, or the cluster has no leader. A
-// refusal by the node is not.
+// isTemporary reports whether an error may be over soon: no answer, or an error of the server, as while
+// a node starts or the cluster has no leader.
 func isTemporary(err error) bool {
 	var answered *apiError
 	return !errors.As(err, &answered) || answered.Status >= 500
 }
 
-// isDone reports whether there is nothing left to wait for.
+// isDone reports whether all connections are synced, and all repositories indexed, failed or
+// unfetchable.
 func isDone(s *node.StatusResponse) bool {
 	for _, k := range s.Connections {
 		if k.State == "pending" || k.State == "syncing" {
@@ -80,7 +81,7 @@ func isDone(s *node.StatusResponse) bool {
 		}
 	}
 
-	// Before the cluster has read its configuration, it has no connections either.
+	// A starting cluster has no connections, because it has not read its configuration yet.
 	starting := s.Leader == "" || s.Config.Path != "" && s.Config.Hash == "" && len(s.Config.Errors) == 0
 	if len(s.Connections) == 0 && starting {
 		return false
@@ -89,8 +90,8 @@ func isDone(s *node.StatusResponse) bool {
 	return s.Repos.Indexed+s.Repos.Failed+s.Repos.Unfetchable >= s.Repos.Total
 }
 
-// acceptsSearches reports whether the node accepts searches. A restarted node knows the index before it is
-// ready. A draining node never becomes ready, so do not wait for it.
+// acceptsSearches reports whether the node is ready, which after a restart may come later than isDone. A
+// draining node never becomes ready, so for that it returns true.
 func acceptsSearches(ctx context.Context, c *client, s *node.StatusResponse) bool {
 	for _, m := range s.Members {
 		if m.ID == s.Node && m.Draining {
@@ -100,14 +101,14 @@ func acceptsSearches(ctx context.Context, c *client, s *node.StatusResponse) boo
 	return c.call(ctx, "GET", "/readyz", nil, nil) == nil
 }
 
-// printOutcome prints the failures and a summary.
+// printOutcome removes the bar, and prints the failures and a summary. It returns exit code 1 if there
+// are failures.
 func printOutcome(b *bar, s *node.StatusResponse) error {
-	// Remove the bar before printing lines that stay.
 	b.clear()
-	bad := s.Repos.Failed > 0
+	hasFailures := s.Repos.Failed > 0
 	for _, k := range s.Connections {
 		if k.State == "failed" {
-			bad = true
+			hasFailures = true
 			fmt.Fprintf(b.w, "connection %s: %s\n", k.Name, k.Message)
 		}
 	}
@@ -117,14 +118,13 @@ func printOutcome(b *bar, s *node.StatusResponse) error {
 	}
 	fmt.Fprintln(b.w, indexedText(s)+indexSizeText(s))
 
-	if bad {
+	if hasFailures {
 		return exitCode(1)
 	}
 	return nil
 }
 
-// indexSizeText returns how much of the index the node has, according to the catalog; "" if the status
-// does not say.
+// indexSizeText returns the size of the index on the node; "" if the status does not have it.
 func indexSizeText(s *node.StatusResponse) string {
 	for _, m := range s.Members {
 		if m.ID == s.Node && m.Bytes > 0 {
@@ -134,12 +134,11 @@ func indexSizeText(s *node.StatusResponse) string {
 	return ""
 }
 
-// bar is a progress bar on one line. If the output is no terminal, it prints a line for each
-// change.
+// bar is a progress bar on one line. If the output is no terminal, it prints a line for each change.
 type bar struct {
 	w        io.Writer
 	terminal bool
-	last     string
+	last     string // the line that is shown
 }
 
 const (
@@ -153,7 +152,6 @@ func (b *bar) draw(s *node.StatusResponse) {
 		return
 	}
 
-	// A log gets lines without control characters.
 	b.last = line
 	if b.terminal {
 		fmt.Fprintf(b.w, "\r\x1b[K%s", line)
@@ -175,34 +173,33 @@ func (b *bar) progressText(s *node.StatusResponse) string {
 		return "starting"
 	}
 
-	// Count the progress within repositories too, or a large one would stop the bar.
-	part, now := 0.0, ""
+	// Count the progress within repositories too. Otherwise the bar would stand still for a large one.
+	partly, running := 0.0, ""
 	for _, j := range s.Running {
 		if j.Kind != "index" {
-			now = cmp.Or(now, j.Kind+" "+j.Subject)
+			running = cmp.Or(running, j.Kind+" "+j.Subject)
 			continue
 		}
-		now = j.Subject + " " + j.Step
+		running = j.Subject + " " + j.Step
 		if j.Total > 0 {
-			part += float64(j.Done) / float64(j.Total)
-			now += fmt.Sprintf(" %d of %d", j.Done, j.Total)
+			partly += float64(j.Done) / float64(j.Total)
+			running += fmt.Sprintf(" %d of %d", j.Done, j.Total)
 		}
 	}
 
-	// There may be no repositories yet, and the counts may differ by a moment.
 	share := 0.0
 	if s.Repos.Total > 0 {
-		share = min(1, (float64(s.Repos.Indexed+s.Repos.Failed)+part)/float64(s.Repos.Total))
+		share = min(1, (float64(s.Repos.Indexed+s.Repos.Failed)+partly)/float64(s.Repos.Total))
 	}
 	full := int(share * barWidth)
-	if !b.terminal { // a line for each file would be too much
+	if !b.terminal { // print a line for each repository, not for each step
 		return indexedText(s)
 	}
 
 	text := fmt.Sprintf("[%s%s] %3.0f%%  %s  %s",
-		strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100, reposText(s), now)
+		strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100, reposText(s), running)
 
-	// One rune for each column: names may not be ASCII.
+	// Cut by runes, not bytes, because names may not be ASCII.
 	if runes := []rune(text); len(runes) > maxLine {
 		return string(runes[:maxLine])
 	}

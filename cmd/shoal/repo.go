@@ -29,7 +29,7 @@ func newRepoList(getenv func(string) string) *cobra.Command {
 		Short: "List repositories with their state",
 		Args:  cobra.NoArgs,
 	}, func(cmd *cobra.Command, c *client, _ []string) error {
-		// Read all pages, and keep each entry unchanged, including unknown fields.
+		// Read all pages. Keep each entry unchanged, because it may have fields that are unknown here.
 		all, list := []json.RawMessage{}, []json.RawMessage(nil)
 		for page := 1; page == 1 || len(list) == reposPerPage; page++ {
 			target := fmt.Sprintf("/api/repos?query=%s&state=%s&perPage=%d&page=%d", url.QueryEscape(query), url.QueryEscape(state), reposPerPage, page)
@@ -65,7 +65,7 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 		Short: "Index a repository before the others that wait; shoal status shows how far it is",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The API identifies repositories by number, people by name.
+		// The API knows repositories by number, people by name.
 		id, err := findRepo(cmd.Context(), c, args[0])
 		if err != nil {
 			return err
@@ -81,9 +81,10 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 	})
 }
 
-// findRepo returns the number of the repository with this name.
+// findRepo returns the number of the repository with a name. If there is none, the error suggests
+// similar names.
 func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
-	// The query matches parts of names, so the exact name may be on any page.
+	// The API finds names that contain the text, so the name itself may be on any page.
 	var near []browse.RepoInfo
 	for page := 1; ; page++ {
 		list, err := listReposLike(ctx, c, name, page)
@@ -97,14 +98,13 @@ func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
 			}
 		}
 
-		// Keep the first few as suggestions.
 		near = append(near, list[:min(len(list), maxSuggestions-len(near))]...)
 		if len(list) < reposPerPage {
 			break
 		}
 	}
 
-	// If the mistake is before the last slash, search for the rest.
+	// The mistake may be before the last slash, so search for what comes after it.
 	if base := path.Base(name); len(near) == 0 && base != name {
 		list, err := listReposLike(ctx, c, base, 1)
 		if err != nil {

@@ -94,21 +94,18 @@ Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
 	return cmd
 }
 
-// run runs the search and prints the result.
+// run runs the search and prints its results. It returns exit code 1 if there are none.
 func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
-	// An empty query would find everything, which nobody wants.
 	query := strings.Join(args, " ")
 	if strings.TrimSpace(query) == "" {
 		return errors.New("the query is empty: give a word, an expression or a filter, as in `shoal search 'file:\\.go$'`")
 	}
 
-	// Request all counts, but as few lines as possible.
 	matches := f.matches
-	if f.onlyCount() {
+	if f.onlyCount() { // count all matches, but request as few lines as possible
 		query, matches = query+" count:all", 1
 	}
 
-	// Queries about commits have another route and output.
 	if q, err := language.Parse(query, language.Options{Regexp: f.regex, CaseSensitive: f.caseSensitive}); err == nil && q.Type.Changes() {
 		return f.searchCommits(cmd, c, query)
 	}
@@ -126,7 +123,6 @@ func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 
 	took := time.Since(began)
 
-	// raw is kept for --json, which prints all fields.
 	var answer searchAnswer
 	if err := reply.Decode(raw, &answer); err != nil {
 		return fmt.Errorf("decode answer: %w", err)
@@ -140,7 +136,7 @@ func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 		return err
 	}
 
-	// The summary goes to standard error, so that a pipe gets only results.
+	// Print the summary to standard error, so that a pipe gets the results only.
 	f.printSummary(cmd.ErrOrStderr(), &answer, took)
 	if len(answer.Files) == 0 && len(answer.onlyRepos()) == 0 {
 		return exitCode(1)
@@ -148,7 +144,7 @@ func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 	return nil
 }
 
-// onlyRepos returns the repositories if the answer has nothing else, as with type:repo.
+// onlyRepos returns the repositories of an answer without files, as that to type:repo.
 func (a *searchAnswer) onlyRepos() []repoName {
 	if len(a.Files) > 0 {
 		return nil
@@ -156,8 +152,8 @@ func (a *searchAnswer) onlyRepos() []repoName {
 	return a.Repos
 }
 
-// onlyCount reports whether only the counts are printed. They cover everything, whatever the
-// limit.
+// onlyCount reports whether the command prints counts only. These cover all matches, whatever --matches
+// says.
 func (f *searchFlags) onlyCount() bool { return f.count && !f.asJSON }
 
 // printAnswer prints the results in the form that the flags ask for. raw is the answer as JSON.
@@ -180,13 +176,12 @@ func (f *searchFlags) printAnswer(out *bufio.Writer, raw json.RawMessage, answer
 		return err
 	}
 
-	// With type:repo there are repositories instead of files.
 	for _, r := range answer.onlyRepos() {
 		p.paint(colorName, p.sanitize(r.Name))
 		out.WriteByte('\n')
 	}
 
-	// A file found by its name has no lines.
+	// A file that matches by its name only has no lines.
 	for i := range answer.Files {
 		if f.filesOnly || len(answer.Files[i].Chunks) == 0 {
 			p.printName(&answer.Files[i])
@@ -198,7 +193,7 @@ func (f *searchFlags) printAnswer(out *bufio.Writer, raw json.RawMessage, answer
 	return nil
 }
 
-// printSummary prints the counts on a terminal, and always a note if the answer is incomplete.
+// printSummary prints notes, such as why the answer is incomplete, and on a terminal the counts.
 func (f *searchFlags) printSummary(w io.Writer, a *searchAnswer, took time.Duration) {
 	for _, p := range a.Past {
 		fmt.Fprintln(w, "shoal:", commitText(p))
@@ -222,13 +217,13 @@ func (f *searchFlags) printSummary(w io.Writer, a *searchAnswer, took time.Durat
 	}
 }
 
-// incompleteReason returns why an answer is incomplete; "" if it is complete. countsOnly means that
-// only counts are printed.
+// incompleteReason returns the worst reason why an answer is incomplete; "" if it is complete. countsOnly
+// means that the command prints counts only.
 func (a *searchAnswer) incompleteReason(countsOnly bool) string {
 	missing := len(a.Cluster.ReposMissing)
 	names := replaceHidden(strings.Join(a.Cluster.ReposMissing, ", "))
 
-	// The worst reason first: raising a limit does not help with what was not searched.
+	// A shard that did not answer is worse than a limit, which the user can raise.
 	silent := a.Stats.ShardsRequired - a.Stats.ShardsAnswered
 	switch {
 	case a.Exhaustive:
@@ -250,8 +245,7 @@ func (a *searchAnswer) incompleteReason(countsOnly bool) string {
 	case a.missingRevision() != "":
 		return a.missingRevision()
 
-	// The counts cover everything, whatever the limit of matches.
-	case countsOnly:
+	case countsOnly: // counts have no limit
 		return ""
 	}
 	return "a limit was reached; raise it with --matches or narrow the query"

@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// commitsAnswer is what POST /api/search_commits answers.
+// commitsAnswer is the answer of POST /api/search_commits.
 type commitsAnswer struct {
 	search.CommitsResponse
 	Exhaustive bool           `json:"isSearchExhaustive"`
@@ -40,7 +40,8 @@ type commitsEvent struct {
 	commitsAnswer
 }
 
-// searchCommits searches commits, and prints them as they come, as git log does.
+// searchCommits searches commits, and prints them as they arrive, in a form like git log's. With --json
+// it prints the whole answer at its end. It returns exit code 1 if there are none.
 func (f *searchFlags) searchCommits(cmd *cobra.Command, c *client, query string) error {
 	matches := min(f.matches, search.MaxStreamedCommits)
 	if f.onlyCount() {
@@ -51,14 +52,14 @@ func (f *searchFlags) searchCommits(cmd *cobra.Command, c *client, query string)
 	if err != nil {
 		return err
 	}
-	parts, shown := []search.FoundCommit{}, 0
+	all, printed := []search.FoundCommit{}, 0
 	answer, err := c.streamCommits(cmd.Context(), map[string]any{
 		"query": query, "matches": matches, "isRegexEnabled": f.regex, "isCaseSensitivityEnabled": f.caseSensitive,
 	}, func(part []search.FoundCommit) error {
-		shown += len(part)
+		printed += len(part)
 		switch {
 		case f.asJSON:
-			parts = append(parts, part...)
+			all = append(all, part...)
 		case !f.count:
 			p.printCommits(part, f.filesOnly)
 		}
@@ -70,7 +71,7 @@ func (f *searchFlags) searchCommits(cmd *cobra.Command, c *client, query string)
 
 	switch {
 	case f.asJSON:
-		answer.Commits = parts
+		answer.Commits = all
 		text, err := reply.Encode(answer)
 		if err != nil {
 			return err
@@ -83,16 +84,16 @@ func (f *searchFlags) searchCommits(cmd *cobra.Command, c *client, query string)
 		return err
 	}
 
-	answer.printGaps(cmd.ErrOrStderr(), shown, f.onlyCount())
+	answer.printGaps(cmd.ErrOrStderr(), printed, f.onlyCount())
 	if answer.Total == 0 {
 		return exitCode(1)
 	}
 	return nil
 }
 
-// streamCommits searches commits. It passes each part of the answer to each, and returns what the
-// last event says of the whole.
-func (c *client) streamCommits(ctx context.Context, body map[string]any, each func([]search.FoundCommit) error) (*commitsAnswer, error) {
+// streamCommits searches commits. It calls handle with each part of the answer, and returns the final
+// event, which has the counts and no commits.
+func (c *client) streamCommits(ctx context.Context, body map[string]any, handle func([]search.FoundCommit) error) (*commitsAnswer, error) {
 	resp, err := c.send(ctx, "POST", "/api/stream_search_commits", body)
 	if err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (c *client) streamCommits(ctx context.Context, body map[string]any, each fu
 		}
 		switch e.Type {
 		case "chunk":
-			if err := each(e.Commits); err != nil {
+			if err := handle(e.Commits); err != nil {
 				return nil, err
 			}
 		case "final":
@@ -174,9 +175,9 @@ func (p *printer) printChanged(line string) {
 	p.out.WriteByte('\n')
 }
 
-// printGaps writes hints, and a line for each reason why results may be missing. countsOnly means that only
-// counts were printed.
-func (a *commitsAnswer) printGaps(w io.Writer, shown int, countsOnly bool) {
+// printGaps prints hints, and a line for each reason why results may be missing. printed is the number of
+// printed commits. countsOnly means that the command prints counts only.
+func (a *commitsAnswer) printGaps(w io.Writer, printed int, countsOnly bool) {
 	for _, hint := range a.Hints {
 		fmt.Fprintf(w, "shoal: %s\n", hint)
 	}
@@ -188,16 +189,16 @@ func (a *commitsAnswer) printGaps(w io.Writer, shown int, countsOnly bool) {
 		fmt.Fprintf(w, "shoal: not everything is shown: %s: %s\n", replaceHidden(u.Repository), u.Why)
 	}
 	if !a.Exhaustive && len(a.Uncovered) == 0 && !countsOnly {
-		fmt.Fprintf(w, "shoal: not everything is shown: %d are the newest of %d; raise it with --matches or narrow the query\n", shown, a.Total)
+		fmt.Fprintf(w, "shoal: not everything is shown: %d are the newest of %d; raise it with --matches or narrow the query\n", printed, a.Total)
 	}
 	if a.Named > 0 {
 		fmt.Fprintf(w, "shoal: %s that the query reaches are binary or huge: their lines were not searched\n", catalog.Counted(a.Named, "changed file", "changed files"))
 	}
 }
 
-// newPrinter returns a printer of results, with colours if wanted.
+// newPrinter returns a printer of results, with colors as --color says. By default a terminal has colors,
+// unless it is dumb or NO_COLOR is set.
 func (f *searchFlags) newPrinter(out *bufio.Writer) (printer, error) {
-	// By default NO_COLOR and a dumb terminal turn colors off.
 	p := printer{out: out, terminal: isTerminal(os.Stdout)}
 	switch f.color {
 	case "always":

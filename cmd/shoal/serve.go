@@ -25,8 +25,8 @@ import (
 
 // serve runs a node and its API until ctx ends.
 func serve(ctx context.Context, f serveFlags) error {
-	// SIGHUP rereads the configuration file. Catch it first, because by default it would end the
-	// process.
+	// SIGHUP makes the node read its configuration file again. Catch the signal before anything else,
+	// because by default it ends the process.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer func() {
@@ -58,14 +58,14 @@ func serve(ctx context.Context, f serveFlags) error {
 		}
 	}()
 
-	f.warnPlain(srv, log)
+	f.warnPlainHTTP(srv, log)
 	warnUnread(os.Getenv, log)
 	warnMisspelt(os.Environ(), log)
 	log.Info("serving", "api", srv.Addr().String(), "version", buildVersion(), "data", f.dataDir)
 	return errors.Join(runBoth(ctx, n, srv, &f, log), f.tracer.Close())
 }
 
-// open makes the node and its API, which listens already. On an error it closes both.
+// open makes the node and its API, whose listeners are open. On an error it closes what it has opened.
 func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *api.Server, error) {
 	limits, err := processLimits(f.rate, log)
 	if err != nil {
@@ -74,15 +74,15 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
-	// Go's scheduler polls the network when it is idle, and otherwise every 10 ms. If searches
-	// used all threads, requests would wait that long, so allow more threads than searches use.
+	// Go's scheduler polls the network when a thread is idle, otherwise every 10 ms. Allow more threads
+	// than searches use, so that a request need not wait that long.
 	cores := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(cores + spareThreads)
 	heap.KeepRoom()
 
-	// Fail before the node joins the cluster. Otherwise a node in a restart loop could take over the
-	// leadership each time.
-	if err := f.tryOut(ctx); err != nil {
+	// Check the machine before the node joins the cluster. Otherwise a node in a restart loop could take
+	// over the leadership each time.
+	if err := f.checkMachine(ctx); err != nil {
 		return nil, nil, err
 	}
 
@@ -90,7 +90,6 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 		return nil, nil, err
 	}
 
-	// The routes need the node's parts.
 	n, err := node.New(f.nodeOptions(log, reg, cores))
 	if err != nil {
 		return nil, nil, err
@@ -105,7 +104,7 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 	}
 	srv, err := api.New(n, opt)
 	if err != nil {
-		// Run with an ended context is the only way to close a node.
+		// Run with an ended context closes the node. There is no other way.
 		stopped, stop := context.WithCancel(ctx)
 		stop()
 		return nil, nil, errors.Join(err, n.Run(stopped))
@@ -113,26 +112,27 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 	return n, srv, nil
 }
 
-// spareThreads is the number of threads beside those that search.
+// spareThreads is the number of threads besides those that search.
 const spareThreads = 2
 
-// warnPlain warns if keys cross the network unencrypted.
-func (f *serveFlags) warnPlain(srv *api.Server, log *slog.Logger) {
+// warnPlainHTTP warns if clients send keys over the network unencrypted.
+func (f *serveFlags) warnPlainHTTP(srv *api.Server, log *slog.Logger) {
 	host, _, _ := net.SplitHostPort(srv.Addr().String()) // a listener's address always parses
 	if !isLoopback(host) && !f.secure() {
 		log.Warn("the API speaks plain HTTP on a non-loopback address: keys cross the network in clear. Set --tls-cert and --tls-key, or --acme-domain, or put a load balancer with TLS in front of it", "listen", f.listen)
 	}
 }
 
-// runBoth runs the API and the node. The API ends first, so that no request meets closed files.
+// runBoth runs the API and the node until ctx or one of them ends. The API ends before the node, so that
+// no request uses closed files.
 func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, log *slog.Logger) error {
 	g, ctx := errgroup.WithContext(ctx)
 
-	// The node ends when the API has ended, not with ctx.
+	// The node's context ends when the API has ended, not when ctx ends.
 	nodeCtx, stopNode := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopNode()
 
-	// The API ends with ctx or with the node.
+	// The API's context ends when ctx or the node ends.
 	apiCtx, stopAPI := context.WithCancel(ctx)
 
 	g.Go(func() error {
@@ -144,7 +144,7 @@ func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, 
 		return srv.Run(apiCtx)
 	})
 
-	// systemd learns that the API listens and still answers.
+	// Tell systemd that the API listens, and from time to time that it still answers.
 	unit := supervisorOf(os.Getenv, log)
 	unit.notify("READY=1")
 	context.AfterFunc(ctx, func() { unit.notify("STOPPING=1") })
@@ -153,10 +153,10 @@ func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, 
 		return nil
 	})
 
-	// On loopback, anonymous access is limited to this machine.
+	// On another address than loopback, anonymous access is open to other machines.
 	if host, _, _ := net.SplitHostPort(srv.Addr().String()); !isLoopback(host) {
 		g.Go(func() error {
-			watchOpen(apiCtx, n.AnonymousAccess, func() {
+			watchAnonymous(apiCtx, n.AnonymousAccess, func() {
 				warnOpen(os.Stderr, f.listen)
 				log.Warn("anonymous access is on and the API listens on a non-loopback address", "listen", f.listen)
 			})
@@ -169,15 +169,15 @@ func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, 
 	return g.Wait()
 }
 
-// watchOpen warns each time anonymous access is turned on: before the start by the environment,
-// or later by a configuration.
-func watchOpen(ctx context.Context, open func() bool, warn func()) {
-	for was := false; ; {
-		now := open()
-		if now && !was {
+// watchAnonymous calls warn each time anonymous access has been turned on: at the start by the
+// environment, or later by a configuration.
+func watchAnonymous(ctx context.Context, isOn func() bool, warn func()) {
+	for wasOn := false; ; {
+		on := isOn()
+		if on && !wasOn {
 			warn()
 		}
-		was = now
+		wasOn = on
 		if !clock.Wait(ctx, time.Second) {
 			return
 		}

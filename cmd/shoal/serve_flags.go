@@ -31,7 +31,7 @@ type serveFlags struct {
 	logFormat, logLevel                                  string
 	tlsCert, tlsKey, hosts, metricsListen, metricsKey    string
 	acme                                                 api.ACME
-	tracer                                               *trace.Tracer // by open
+	tracer                                               *trace.Tracer // set by open
 	trustedText                                          string
 	trusted                                              []netip.Prefix // parsed from trustedText by check
 	embedText                                            string
@@ -39,8 +39,8 @@ type serveFlags struct {
 	configEnv, configRoots                               string
 	allowed                                              config.Allowance // parsed from configEnv and configRoots by check
 	demo                                                 string
-	anonymous                                            bool    // overrides the environment
-	unread                                               []error // errors of invalid variables
+	anonymous                                            bool    // turn anonymous access on, whatever the environment says
+	envErrs                                              []error // errors of invalid variables
 	rate                                                 float64 // requests a second of one client
 	lingerText                                           string
 	linger                                               time.Duration // parsed from lingerText by check
@@ -49,7 +49,7 @@ type serveFlags struct {
 	historyText                                          string
 	history                                              change.Bound // parsed from historyText by check
 	backupAgeText                                        string
-	backupAge                                            time.Duration // backupAgeText, by check
+	backupAge                                            time.Duration // parsed from backupAgeText by check
 }
 
 func newServe(getenv func(string) string) *cobra.Command {
@@ -71,24 +71,23 @@ func newServeCommand(getenv func(string) string, f *serveFlags) *cobra.Command {
 		},
 	}
 
-	// The environment gives the flags their defaults.
 	f.addTexts(cmd, getenv)
 	f.addNumbers(cmd, getenv)
 	cmd.Flags().StringVar(&f.demo, "demo", "", "serve the git checkout in this directory to try things out")
 
-	// Report invalid variables at the start of a node, not in --help.
-	f.unread = append(f.unread, unreadVariables(getenv)...)
+	// check reports invalid variables later, so that --help works with them.
+	f.envErrs = append(f.envErrs, checkVariables(getenv)...)
 	return cmd
 }
 
-// addTexts adds the string flags.
+// addTexts adds the string flags, with defaults from the environment.
 func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
-	// The first variable wins; the others are older names.
-	text := func(p *string, name, usual, usage string, env ...string) {
+	// Of several variables the first that is set counts. The others are older names.
+	text := func(p *string, name, fallback, usage string, env ...string) {
 		for _, variable := range slices.Backward(env) {
-			usual = cmp.Or(getenv(variable), usual)
+			fallback = cmp.Or(getenv(variable), fallback)
 		}
-		cmd.Flags().StringVar(p, name, usual, usage+" ["+strings.Join(env, ", ")+"]")
+		cmd.Flags().StringVar(p, name, fallback, usage+" ["+strings.Join(env, ", ")+"]")
 	}
 
 	// Files and programs.
@@ -132,7 +131,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	offerValues(cmd, "log-level", "debug", "info", "warn", "error")
 }
 
-// addNumbers adds the number flags.
+// addNumbers adds the number flags, with defaults from the environment.
 func (f *serveFlags) addNumbers(cmd *cobra.Command, getenv func(string) string) {
 	expect := f.envInt(getenv, "SHOAL_BOOTSTRAP_EXPECT", 1)
 	replicas := f.envInt(getenv, "SHOAL_REPLICAS", 2)
@@ -146,28 +145,29 @@ func (f *serveFlags) addNumbers(cmd *cobra.Command, getenv func(string) string) 
 	fs.Float64Var(&f.rate, "rate-limit", rate, "requests a second of one client, 429 beyond; 0 for no limit [SHOAL_RATE_LIMIT]")
 }
 
-// envInt reads a whole number from the environment. An invalid one stops the start later.
-func (f *serveFlags) envInt(getenv func(string) string, name string, usual int) int {
+// envInt returns a variable that must be a whole number; fallback if it is not set. It stores the error
+// of an invalid one for check.
+func (f *serveFlags) envInt(getenv func(string) string, name string, fallback int) int {
 	text := getenv(name)
 	if text == "" {
-		return usual
+		return fallback
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		f.unread = append(f.unread, fmt.Errorf("%s=%q: want a whole number", name, text))
+		f.envErrs = append(f.envErrs, fmt.Errorf("%s=%q: want a whole number", name, text))
 	}
 	return n
 }
 
-// envFloat reads a number from the environment, like envInt.
-func (f *serveFlags) envFloat(getenv func(string) string, name string, usual float64) float64 {
+// envFloat is envInt for any number.
+func (f *serveFlags) envFloat(getenv func(string) string, name string, fallback float64) float64 {
 	text := getenv(name)
 	if text == "" {
-		return usual
+		return fallback
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		f.unread = append(f.unread, fmt.Errorf("%s=%q: want a number", name, text))
+		f.envErrs = append(f.envErrs, fmt.Errorf("%s=%q: want a number", name, text))
 	}
 	return n
 }
@@ -179,9 +179,10 @@ const (
 	maxName   = 63 // bytes
 )
 
-// check reports all invalid values at once, and fills in values that depend on others.
+// check returns one error with all invalid values. If there are none, it sets the values that are parsed
+// from flags, and defaults that depend on other flags.
 func (f *serveFlags) check() error {
-	errs := slices.Clone(f.unread)
+	errs := slices.Clone(f.envErrs)
 	errs = append(errs, f.checkListeners()...)
 	errs = append(errs, f.checkNumbers()...)
 	errs = append(errs, f.readTexts()...)
@@ -190,7 +191,6 @@ func (f *serveFlags) check() error {
 		return err
 	}
 
-	// Defaults that depend on other flags, now that these are valid.
 	f.keyFile = cmp.Or(f.keyFile, filepath.Join(f.dataDir, "cluster.key"))
 	if host, err := os.Hostname(); err == nil && len(host) <= maxName {
 		f.name = cmp.Or(f.name, host)
@@ -214,7 +214,7 @@ func (f *serveFlags) checkListeners() (errs []error) {
 			continue
 		}
 
-		// The node finds out whether the address is available.
+		// The start shows whether the address is available.
 		if _, _, err := net.SplitHostPort(a.addr); err != nil {
 			errs = append(errs, fmt.Errorf("%s %q: want host:port", a.flag, a.addr))
 		}
@@ -222,8 +222,8 @@ func (f *serveFlags) checkListeners() (errs []error) {
 	return errs
 }
 
-// checkNumbers checks the ranges of numbers. The conditions are negated, because comparisons with
-// NaN are false.
+// checkNumbers checks the ranges of numbers, and the lengths of names. It negates conditions, because a
+// comparison with NaN is false.
 func (f *serveFlags) checkNumbers() (errs []error) {
 	if f.expect < 1 {
 		errs = append(errs, errors.New("--bootstrap-expect: want a number of at least 1"))
@@ -232,7 +232,7 @@ func (f *serveFlags) checkNumbers() (errs []error) {
 		errs = append(errs, errors.New("--replicas: want a number of at least 1"))
 	}
 
-	// Weights are relative. A huge one is a typing error, and would move all data to one node.
+	// Weights are relative. A huge weight is a typing error, and would move all data to one node.
 	if !(f.weight > 0 && f.weight <= maxWeight) {
 		errs = append(errs, fmt.Errorf("--weight %v: want a number above 0, at most %d", f.weight, maxWeight))
 	}
@@ -248,15 +248,14 @@ func (f *serveFlags) checkNumbers() (errs []error) {
 	return errs
 }
 
-// readTexts parses the string flags with a structure.
+// readTexts parses the string flags that are durations, networks and the like.
 func (f *serveFlags) readTexts() (errs []error) {
-	// A single node has no load balancer that must notice its stop.
-	usual := "2s"
-	if f.expect == 1 && f.join == "" {
-		usual = "0s"
+	defaultLinger := "2s"
+	if f.expect == 1 && f.join == "" { // a single node has no load balancer that must notice its stop
+		defaultLinger = "0s"
 	}
 	var err error
-	if f.linger, err = time.ParseDuration(cmp.Or(f.lingerText, usual)); err != nil || f.linger < 0 {
+	if f.linger, err = time.ParseDuration(cmp.Or(f.lingerText, defaultLinger)); err != nil || f.linger < 0 {
 		errs = append(errs, fmt.Errorf("--linger %q: want a duration such as 2s", f.lingerText))
 	}
 	if f.slow, err = time.ParseDuration(cmp.Or(f.slowText, "0")); err != nil || f.slow < 0 {
@@ -281,7 +280,8 @@ func (f *serveFlags) readTexts() (errs []error) {
 	return errs
 }
 
-// checkReachable checks addresses that clients or other nodes use.
+// checkReachable checks the flags by which clients and other nodes reach this one. It sets f.advertise if
+// the node listens on a wildcard address.
 func (f *serveFlags) checkReachable() (errs []error) {
 	if (f.tlsCert == "") != (f.tlsKey == "") {
 		errs = append(errs, errors.New("--tls-cert and --tls-key: want both or none"))
@@ -302,7 +302,7 @@ func (f *serveFlags) checkReachable() (errs []error) {
 		errs = append(errs, fmt.Errorf("--base-url %q: want http://host or https://host", f.baseURL))
 	}
 
-	// A name with a scheme or port never matches, so nobody would get in.
+	// An entry with a scheme or a path matches no request.
 	for _, host := range splitList(f.hosts) {
 		if host != "*" && strings.ContainsAny(host, "/ \t@*") {
 			errs = append(errs, fmt.Errorf("--allowed-hosts %q: want the name of a host, without a scheme or a path, or * for any", host))
@@ -315,7 +315,7 @@ func (f *serveFlags) checkReachable() (errs []error) {
 		}
 	}
 
-	// Other nodes cannot use a wildcard address.
+	// Other nodes cannot connect to a wildcard address.
 	host, _, err := net.SplitHostPort(f.clusterListen)
 	if err == nil && isWildcard(host) && f.advertise == "" {
 		if f.advertise, err = addressTowards(splitList(f.join)); err != nil {
@@ -325,8 +325,8 @@ func (f *serveFlags) checkReachable() (errs []error) {
 	return errs
 }
 
-// addressTowards returns this machine's address on the way to the first of the others. It skips
-// names, which may change their meaning later.
+// addressTowards returns the address from which this machine connects to the first of the others that is
+// an IP address. It skips names, which may later mean another machine, and loopback.
 func addressTowards(others []string) (string, error) {
 	for _, other := range others {
 		host, _, err := net.SplitHostPort(other)
@@ -337,7 +337,7 @@ func addressTowards(others []string) (string, error) {
 			continue
 		}
 
-		// UDP sends nothing here: the system only chooses the route, whatever the port.
+		// Dialing UDP sends nothing. The system chooses the route, which does not depend on the port.
 		conn, err := net.Dial("udp", net.JoinHostPort(host, "7702"))
 		if err != nil {
 			return "", err
@@ -348,10 +348,10 @@ func addressTowards(others []string) (string, error) {
 	return "", errors.New("name the address that other nodes reach this one by, or the others by addresses in --join")
 }
 
-// checkJoin refuses an entry that cannot name a node. Otherwise nobody would notice while other
-// nodes find this one.
+// checkJoin refuses an entry of --join that cannot name a node. The node would start with such an entry,
+// and nobody would notice the mistake as long as other nodes find this one.
 func checkJoin(entry string) error {
-	// Colons separate a port, except in an IPv6 address.
+	// A colon comes before a port, except in an IPv6 address.
 	host, port := entry, ""
 	if _, err := netip.ParseAddr(strings.Trim(entry, "[]")); err != nil && strings.Contains(entry, ":") {
 		if host, port, err = net.SplitHostPort(entry); err != nil {
@@ -371,8 +371,8 @@ func checkJoin(entry string) error {
 // secure reports whether the API speaks TLS.
 func (f *serveFlags) secure() bool { return f.tlsCert != "" || f.acme.Domain != "" }
 
-// ownURL returns the default address of the API in links. If it listens on a wildcard address, it
-// uses the address for other nodes.
+// ownURL returns the default address of the API in links: that of its domain or listener. If it listens on
+// a wildcard address, ownURL takes the host that other nodes use.
 func (f *serveFlags) ownURL() string {
 	scheme := "http://"
 	if f.secure() {
@@ -381,7 +381,7 @@ func (f *serveFlags) ownURL() string {
 
 	host, port, err := net.SplitHostPort(f.listen)
 	if f.acme.Domain != "" {
-		return scheme + f.acme.Domain // by port 443
+		return scheme + f.acme.Domain // at port 443
 	}
 	if err == nil && isWildcard(host) {
 		cluster, _, _ := net.SplitHostPort(f.clusterListen) // checked before
@@ -393,7 +393,7 @@ func (f *serveFlags) ownURL() string {
 // parseNetworks parses a comma-separated list of networks and addresses.
 func parseNetworks(text string) (all []netip.Prefix, err error) {
 	for _, part := range splitList(text) {
-		// An address is a network of one.
+		// An address is a network with one address.
 		if addr, err := netip.ParseAddr(part); err == nil {
 			all = append(all, netip.PrefixFrom(addr, addr.BitLen()))
 			continue
@@ -404,7 +404,7 @@ func parseNetworks(text string) (all []netip.Prefix, err error) {
 			return nil, fmt.Errorf("%q: want a network such as 10.0.0.0/24, or an address", part)
 		}
 
-		// Clear the bits after the prefix, or it would match nothing.
+		// Clear the bits after the prefix: with other bits it would match nothing.
 		all = append(all, network.Masked())
 	}
 	return all, nil

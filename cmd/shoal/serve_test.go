@@ -128,7 +128,7 @@ func TestAnonymousAccess_isLoggedAsAWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on, warned := false, 0
 		ctx, cancel := context.WithCancel(t.Context())
-		go watchOpen(ctx, func() bool { return on }, func() { warned++ })
+		go watchAnonymous(ctx, func() bool { return on }, func() { warned++ })
 		for i, want := range []int{0, 1, 1, 1, 2} {
 			on = i != 0 && i != 3
 			time.Sleep(2 * time.Second)

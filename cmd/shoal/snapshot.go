@@ -34,12 +34,12 @@ type savedReport struct {
 	Chats    *chatsReport `json:"chats,omitempty"` // of --chats
 }
 
-// chatsReport is about a file of chats.
+// chatsReport describes a saved or restored file of chats.
 type chatsReport struct {
 	File    string `json:"file"`
 	Bytes   int64  `json:"bytes,omitempty"`
 	Answers int    `json:"answers"`
-	Missing int    `json:"missing,omitempty"` // the nodes that have them did not answer
+	Missing int    `json:"missing,omitempty"` // answers whose nodes did not respond
 }
 
 func newSnapshotSave(getenv func(string) string) *cobra.Command {
@@ -69,13 +69,14 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// saveSnapshot saves the catalog, and the chats where a file is named for them.
+// saveSnapshot saves the catalog to path ("-" means standard output), and the chats to the file chats if
+// that is not "".
 func saveSnapshot(cmd *cobra.Command, c *client, path, chats string) (*savedReport, error) {
 	if path == "-" && isTerminal(os.Stdout) {
 		return nil, errors.New("a snapshot is no text for a terminal: name a file, or send it to a program")
 	}
 
-	// Request it before creating the file, so that a refusal leaves none.
+	// Send the request before creating the file, so that a refusal leaves no file.
 	resp, err := c.send(cmd.Context(), "GET", "/api/snapshot", nil)
 	if err != nil {
 		return nil, err
@@ -83,14 +84,14 @@ func saveSnapshot(cmd *cobra.Command, c *client, path, chats string) (*savedRepo
 	defer resp.Body.Close()
 
 	report := &savedReport{File: path}
-	before := ""
+	replacedText := ""
 
-	// A pipe cannot be undone; its reader detects a short snapshot by the checksum.
+	// If an error ends a pipe early, its reader detects the short snapshot by the checksum.
 	if path == "-" {
 		report.Bytes, err = io.Copy(cmd.OutOrStdout(), resp.Body)
 	} else {
 		if _, err := os.Stat(path); err == nil {
-			report.Replaced, before = true, ", in place of the file before"
+			report.Replaced, replacedText = true, ", in place of the file before"
 		}
 		report.Bytes, err = disk.Replace(path, resp.Body)
 	}
@@ -98,14 +99,14 @@ func saveSnapshot(cmd *cobra.Command, c *client, path, chats string) (*savedRepo
 		return nil, err
 	}
 
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s%s\n", path, bytesText(report.Bytes), before)
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s%s\n", path, bytesText(report.Bytes), replacedText)
 	if chats != "" {
 		report.Chats, err = saveChats(cmd, c, chats)
 	}
 	return report, err
 }
 
-// saveChats saves the chats into a file. It replaces an existing file only by a complete one.
+// saveChats saves the chats into a file. It checks the new file before it replaces an old one.
 func saveChats(cmd *cobra.Command, c *client, path string) (*chatsReport, error) {
 	resp, err := c.send(cmd.Context(), "GET", "/api/snapshot?chats=true", nil)
 	if err != nil {
@@ -133,7 +134,7 @@ func saveChats(cmd *cobra.Command, c *client, path string) (*chatsReport, error)
 	return report, nil
 }
 
-// checkChats finds a damaged file before anything is written. Without a name there is none.
+// checkChats returns an error if a file of chats is damaged. The path "" means that there is no file.
 func checkChats(path string) error {
 	if path == "" {
 		return nil
@@ -157,8 +158,8 @@ type recoveredReport struct {
 	Chats    *chatsReport `json:"chats,omitempty"`
 }
 
-// finishRecovery adds the chats of a file to a data directory, unless path is "", and prints what
-// was recovered.
+// finishRecovery prints what was recovered, and adds the chats in the file path to a data directory,
+// unless path is "".
 func finishRecovery(w io.Writer, r *cluster.Recovered, path, dataDir string, asJSON bool) error {
 	report := recoveredReport{
 		r.Node, r.Cluster, r.Before, r.Index, append([]string{}, r.Removed...),
@@ -183,8 +184,9 @@ func finishRecovery(w io.Writer, r *cluster.Recovered, path, dataDir string, asJ
 	return nil
 }
 
-// readChats checks a file of chats, and unpacks it into a data directory unless dataDir is "".
-func readChats(path, dataDir string) (files, missing int, err error) {
+// readChats checks a file of chats, and unpacks it into a data directory unless dataDir is "". It returns
+// how many answers the file has, and how many were missing when it was saved.
+func readChats(path, dataDir string) (answers, missing int, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, 0, err
@@ -195,10 +197,10 @@ func readChats(path, dataDir string) (files, missing int, err error) {
 	}
 
 	dir := filepath.Join(dataDir, "threads")
-	if files, missing, err = thread.Unpack(f, dir); err != nil || files == 0 {
-		return files, missing, err
+	if answers, missing, err = thread.Unpack(f, dir); err != nil || answers == 0 {
+		return answers, missing, err
 	}
-	return files, missing, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+	return answers, missing, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		return errors.Join(err, cluster.Inherit(path))
 	})
 }
@@ -225,7 +227,6 @@ func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 				return err
 			}
 
-			// The catalog contains data encrypted with the cluster's key.
 			r, err := cluster.Restore(dataDir, cmp.Or(keyFile, filepath.Join(dataDir, "cluster.key")), file)
 			if err != nil {
 				return err
@@ -244,7 +245,7 @@ func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 
 func newRecover(getenv func(string) string) *cobra.Command {
 	var dataDir, chats string
-	var accept bool
+	var acceptLoss bool
 	var asJSON *bool
 	cmd := &cobra.Command{
 		Use:   "recover",
@@ -255,8 +256,7 @@ func newRecover(getenv func(string) string) *cobra.Command {
 			"because their revocation may be lost.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// The loss is final, so the operator must confirm it.
-			if !accept {
+			if !acceptLoss {
 				return errors.New("changes that only the lost nodes know are lost for good: say --accept-loss if that is what you want")
 			}
 
@@ -274,7 +274,7 @@ func newRecover(getenv func(string) string) *cobra.Command {
 
 	offlineFlags(cmd, getenv, &dataDir)
 	cmd.Flags().StringVar(&chats, "chats", "", "add the chats of this file, which only the lost nodes may have had")
-	cmd.Flags().BoolVar(&accept, "accept-loss", false, "go on although changes may be lost")
+	cmd.Flags().BoolVar(&acceptLoss, "accept-loss", false, "go on although changes may be lost")
 	asJSON = jsonFlag(cmd)
 	return cmd
 }
@@ -284,14 +284,14 @@ func offlineFlags(cmd *cobra.Command, getenv func(string) string, dataDir *strin
 	cmd.Flags().StringVar(dataDir, "data-dir", cmp.Or(getenv("SHOAL_DATA_DIR"), "./data"), "data directory of the stopped node [SHOAL_DATA_DIR]")
 }
 
-// printRecovered prints what a new cluster has, and what the operator must check.
+// printRecovered prints what the new cluster has, and which accounts and keys the operator must check.
 func printRecovered(w io.Writer, r *cluster.Recovered) {
 	fmt.Fprintf(w, "node %s is cluster %s (before: %s) with the catalog up to entry %d\n", r.Node, r.Cluster, r.Before, r.Index)
 	for _, id := range r.Removed {
 		fmt.Fprintf(w, "no longer a member: %s\n", id)
 	}
 
-	// Revocations after the restored state are lost, so everything must be checked.
+	// What was revoked after the restored state is in force again, so list it.
 	fmt.Fprintf(w, "ended: %s, %s of agents, %s\n",
 		catalog.Counted(r.Sessions, "session", "sessions"), catalog.Counted(r.Consents, "consent", "consents"), catalog.Counted(r.Links, "invitation or other link", "invitations and other links"))
 	fmt.Fprintf(w, "in force as they were then, with their passwords, roles and grants: %s, %s. Look through them:\n",

@@ -33,7 +33,6 @@ func newStatus(getenv func(string) string) *cobra.Command {
 		ctx, cancel := withTimeout(cmd.Context(), timeout)
 		defer cancel()
 
-		// --wait-indexed wins over --watch, because it ends.
 		switch {
 		case wait:
 			return waitIndexed(ctx, c, 0, cmd.ErrOrStderr())
@@ -51,9 +50,8 @@ func newStatus(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// showStatus prints the status once. With check it fails if somebody should look at it.
+// showStatus prints the status once. With check it returns exit code 1 if the cluster is not healthy.
 func showStatus(ctx context.Context, c *client, w io.Writer, asJSON, check bool) error {
-	// Keep the answer for --json, so that both forms show the same moment.
 	var raw json.RawMessage
 	if err := c.call(ctx, "GET", "/api/status", nil, &raw); err != nil {
 		return err
@@ -70,14 +68,13 @@ func showStatus(ctx context.Context, c *client, w io.Writer, asJSON, check bool)
 		printStatus(w, &s)
 	}
 
-	// Print the status before failing, so that the reason is visible.
 	if check && !isHealthy(&s) {
 		return exitCode(1)
 	}
 	return nil
 }
 
-// isHealthy reports whether nothing in the status needs attention.
+// isHealthy reports whether a status has no failure, no warning, and a verdict that needs no care.
 func isHealthy(s *node.StatusResponse) bool {
 	for _, k := range s.Connections {
 		if k.State == "failed" {
@@ -90,7 +87,7 @@ func isHealthy(s *node.StatusResponse) bool {
 	return s.Leader != "" && len(s.Failed) == 0 && s.Repos.Failed == 0 && len(s.Config.Errors) == 0 && len(s.Warnings) == 0
 }
 
-// watchStatus prints the status repeatedly until ctx ends.
+// watchStatus prints the status, or the error of reading it, every second until ctx ends.
 func watchStatus(ctx context.Context, c *client, w io.Writer) error {
 	for {
 		var s node.StatusResponse
@@ -165,7 +162,7 @@ func printStatus(w io.Writer, s *node.StatusResponse) {
 		fmt.Fprintln(w)
 	}
 
-	// One writer for all tables, so that their columns align.
+	// Use one writer for all tables, so that their columns align.
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	printMembers(t, s)
 
@@ -193,15 +190,14 @@ func printStatus(w io.Writer, s *node.StatusResponse) {
 	}
 }
 
-// printPermissions prints the state of permission sync, if it is on.
+// printPermissions prints the state of permission sync, if it is on. p is nil unless the viewer is an
+// owner.
 func printPermissions(t io.Writer, p *job.PermissionState) {
-	// Only owners get it.
 	if p == nil || p.Sync != catalog.PermissionSyncOn {
 		return
 	}
 	fmt.Fprintln(t, "\nPERMISSIONS\tOF\tANSWERED\tTOO OLD\tREFUSED\tFAILING\tNEWEST\tOLDEST")
 	for _, h := range p.Hosts {
-		// Each host is asked about people and about repositories.
 		for _, row := range []struct {
 			of string
 			job.Answers
@@ -220,7 +216,6 @@ func printMembers(t io.Writer, s *node.StatusResponse) {
 	fmt.Fprintln(t, "\nNODE\tNAME\tROLE\tHEALTH\tZONE\tADDRESS\tINDEX\tLAG\tVERSION\tLEVEL")
 
 	for _, m := range s.Members {
-		// A draining node is alive too, so show both.
 		health := m.Health
 		switch {
 		case m.Drained:
@@ -242,7 +237,7 @@ func levelText(level int) string {
 	return fmt.Sprint(level)
 }
 
-// printCopies says how many repositories lack live copies.
+// printCopies warns about repositories without a live copy, and prints how many have too few.
 func printCopies(w io.Writer, s *node.StatusResponse) {
 	p := &s.Placement
 	if p.NoLiveCopy > 0 {
@@ -253,7 +248,7 @@ func printCopies(w io.Writer, s *node.StatusResponse) {
 	}
 }
 
-// firstNames returns a number of repositories with the first names.
+// firstNames returns the number of repositories in words, with the first five names if there are any.
 func firstNames(n int, names []string) string {
 	out := catalog.Counted(n, "repository", "repositories")
 	if len(names) == 0 {
@@ -266,7 +261,7 @@ func firstNames(n int, names []string) string {
 	return out + " (" + few + ")"
 }
 
-// nodeOf returns the name and the id of a node; "" for none.
+// nodeOf returns the name and the id of a node; the id alone if the status does not list it.
 func nodeOf(s *node.StatusResponse, id string) string {
 	for _, m := range s.Members {
 		if m.ID == id {
@@ -297,7 +292,7 @@ func bytesText(n int64) string {
 		return fmt.Sprintf("%d B", n)
 	}
 
-	// 999.95 would be printed as 1000.0, so use the next unit.
+	// Use the next unit from 999.95 on, which would be printed as 1000.0.
 	f, i := float64(n)/1000, 0
 	for f >= 999.95 && i < len(units)-1 {
 		f, i = f/1000, i+1

@@ -20,11 +20,10 @@ func makeStrict(cmd *cobra.Command) {
 		cmd.Args = cobra.ArbitraryArgs
 		cmd.RunE = runGroup
 
-	// cobra's message names no command, so replace it.
-	case cmd.Args != nil:
-		count := cmd.Args
+	case cmd.Args != nil: // cobra's message does not say how to call the command: replace it
+		checkArgs := cmd.Args
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if count(cmd, args) != nil {
+			if checkArgs(cmd, args) != nil {
 				return markWrongCall(cmd, fmt.Errorf("want: %s", cmd.UseLine()))
 			}
 			return nil
@@ -34,7 +33,8 @@ func makeStrict(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(explainBadFlag)
 }
 
-// runGroup runs a command that only has subcommands.
+// runGroup runs a command that only has subcommands: without arguments it prints the help, otherwise it
+// fails.
 func runGroup(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -52,7 +52,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		}
 	}
 
-	// cobra sets this default only in a check that is not reached here.
+	// cobra would set this default later, in a check that does not run here.
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2
 	}
@@ -63,9 +63,9 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q for %q: there are %s", name, cmd.CommandPath(), strings.Join(known, ", "))
 }
 
-// explainBadFlag explains an invalid flag.
+// explainBadFlag adds advice to the error of an invalid flag that may be a query.
 func explainBadFlag(cmd *cobra.Command, err error) error {
-	// A query such as -file:test looks like a flag. Only cobra's message identifies this case.
+	// A query such as -file:test looks like a flag. Only the text of cobra's error identifies this case.
 	text := err.Error()
 	if strings.HasPrefix(text, "unknown") && strings.Contains(cmd.Use, "QUERY") {
 		text += fmt.Sprintf("; a query that begins with a dash stands behind two: %s -- '-file:test foo'", cmd.CommandPath())
@@ -73,7 +73,8 @@ func explainBadFlag(cmd *cobra.Command, err error) error {
 	return markWrongCall(cmd, errors.New(text))
 }
 
-// markWrongCall wraps the error of a wrong call of `serve`, so that a supervisor does not repeat it.
+// markWrongCall wraps the error of a wrong call of `serve`, so that its exit code tells a supervisor not
+// to restart it. It returns errors of other commands unchanged.
 func markWrongCall(cmd *cobra.Command, err error) error {
 	if cmd.Name() == "serve" {
 		return &notStartable{err}
@@ -87,13 +88,13 @@ func newHelp() *cobra.Command {
 		Use:   "help [COMMAND]",
 		Short: "Help about any command",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// Find returns the nearest known command and the remaining words.
+			// Find returns the last known command in args and the remaining words.
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
 				return unknownCommand(about, append(rest, args...)[0])
 			}
 
-			// cobra adds the flag --help only to commands that run.
+			// Add the flag --help, which cobra adds only when a command runs.
 			about.InitDefaultHelpFlag()
 			return about.Help()
 		},

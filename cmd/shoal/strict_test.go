@@ -34,7 +34,7 @@ func TestCommandLine_refusesUnknownWords(t *testing.T) {
 		cmd.SetErr(&out)
 		cmd.SetArgs(strings.Fields(line))
 		err := cmd.ExecuteContext(t.Context())
-		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "strconv") || exitOf(err) != exitFailed {
+		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "strconv") || exitCodeOf(err) != exitFailed {
 			t.Errorf("shoal %s: %v, want %q", line, err, says)
 		}
 	}
@@ -58,8 +58,8 @@ func TestServe_wrongCommandLineExitsWithoutRestart(t *testing.T) {
 		cmd.SetOut(&out)
 		cmd.SetErr(&out)
 		cmd.SetArgs(strings.Fields(line))
-		if err := cmd.ExecuteContext(t.Context()); err == nil || exitOf(err) != exitConfig {
-			t.Errorf("shoal %s: %v, exit code %d", line, err, exitOf(err))
+		if err := cmd.ExecuteContext(t.Context()); err == nil || exitCodeOf(err) != exitConfig {
+			t.Errorf("shoal %s: %v, exit code %d", line, err, exitCodeOf(err))
 		}
 	}
 }
@@ -81,7 +81,7 @@ func TestExitCode_saysWhetherARestartCanHelp(t *testing.T) {
 		{fmt.Errorf("ended: %w", cluster.ErrRefused), exitConfig},
 		{errors.New("anything else"), exitFailed},
 	} {
-		if got := exitOf(c.err); got != c.code {
+		if got := exitCodeOf(c.err); got != c.code {
 			t.Errorf("%v: %d, want %d", c.err, got, c.code)
 		}
 	}

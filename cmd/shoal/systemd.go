@@ -17,11 +17,11 @@ import (
 // and that the API still answers.
 type supervisor struct {
 	socket string        // systemd's socket; "" means no systemd
-	every  time.Duration // interval of signs of life; 0 means none
+	every  time.Duration // pause between two signs of life; 0 sends none
 	log    *slog.Logger
 }
 
-// supervisorOf reads the variables that systemd sets for Type=notify and WatchdogSec=.
+// supervisorOf returns the supervisor that systemd's variables for Type=notify and WatchdogSec= describe.
 func supervisorOf(getenv func(string) string, log *slog.Logger) supervisor {
 	s := supervisor{socket: getenv("NOTIFY_SOCKET"), log: log}
 	if usec, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil {
@@ -30,7 +30,7 @@ func supervisorOf(getenv func(string) string, log *slog.Logger) supervisor {
 	return s
 }
 
-// notify sends one state, such as READY=1.
+// notify sends a state, such as READY=1, to systemd. It logs an error.
 func (s supervisor) notify(state string) {
 	if s.socket == "" {
 		return
@@ -57,7 +57,7 @@ func (s supervisor) reportAlive(ctx context.Context, addr string, secure bool) {
 	}
 }
 
-// checkAlive checks that this process's API is alive.
+// checkAlive returns an error unless the API of this process answers at addr within the timeout.
 func checkAlive(ctx context.Context, addr string, secure bool, timeout time.Duration) error {
 	scheme := "http://"
 	if secure {
@@ -68,11 +68,11 @@ func checkAlive(ctx context.Context, addr string, secure bool, timeout time.Dura
 		return err
 	}
 
-	// This is our own process, whose certificate is for other names.
+	// Do not verify the certificate: it is this process's own, and for other names.
 	c := http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	resp, err := c.Do(req)
 	if refusal := (*net.OpError)(nil); errors.As(err, &refusal) && refusal.Op == "remote error" {
-		return nil // it lives, and has no certificate yet
+		return nil // the API answers, but has no certificate yet
 	}
 	if err != nil {
 		return err

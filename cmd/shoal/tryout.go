@@ -15,20 +15,20 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// tryOut checks the things on this machine without which a start would fail or be useless: the
-// configuration file, the ports, the certificate, the key for metrics, git.
-func (f *serveFlags) tryOut(ctx context.Context) error {
-	for _, try := range []func(context.Context) error{f.tryConfig, f.tryPorts, f.tryCertificate, f.tryMetricsKey, tryGit} {
-		if err := try(ctx); err != nil {
+// checkMachine checks what a start needs on this machine: the configuration file, the ports, the
+// certificate, the key for metrics, git. It returns the first error.
+func (f *serveFlags) checkMachine(ctx context.Context) error {
+	for _, check := range []func(context.Context) error{f.checkConfig, f.checkPorts, f.checkCertificate, f.checkMetricsKey, checkGit} {
+		if err := check(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tryConfig refuses an invalid configuration file if no other configuration can be in force: in a
-// new data directory without --join.
-func (f *serveFlags) tryConfig(context.Context) error {
+// checkConfig refuses an invalid configuration file if no other configuration can be in force: if the
+// data directory is new and there is no --join.
+func (f *serveFlags) checkConfig(context.Context) error {
 	_, err := os.Stat(filepath.Join(f.dataDir, "node.json"))
 	if fresh := errors.Is(err, fs.ErrNotExist); !fresh || f.config == "" || f.join != "" {
 		return nil
@@ -43,8 +43,8 @@ func (f *serveFlags) tryConfig(context.Context) error {
 	return nil
 }
 
-// tryPorts checks that the ports are free by listening for a moment.
-func (f *serveFlags) tryPorts(ctx context.Context) error {
+// checkPorts checks that the API's addresses are free, by listening for a moment.
+func (f *serveFlags) checkPorts(ctx context.Context) error {
 	for _, a := range []struct{ flag, addr string }{{"--listen", f.listen}, {"--metrics-listen", f.metricsListen}} {
 		if a.addr == "" {
 			continue
@@ -60,8 +60,8 @@ func (f *serveFlags) tryPorts(ctx context.Context) error {
 	return nil
 }
 
-// tryCertificate checks that the certificate and its key can be loaded.
-func (f *serveFlags) tryCertificate(context.Context) error {
+// checkCertificate checks that the certificate and its key can be loaded.
+func (f *serveFlags) checkCertificate(context.Context) error {
 	if f.tlsCert == "" {
 		return nil
 	}
@@ -71,17 +71,17 @@ func (f *serveFlags) tryCertificate(context.Context) error {
 	return nil
 }
 
-// leastMetricsKey is the shortest key for metrics, in bytes.
-const leastMetricsKey = 16
+// minMetricsKey is the length of the shortest key for metrics, in bytes.
+const minMetricsKey = 16
 
-// tryMetricsKey checks that the key for metrics can be read and is long enough.
-func (f *serveFlags) tryMetricsKey(context.Context) error {
+// checkMetricsKey checks that the key for metrics can be read and is long enough.
+func (f *serveFlags) checkMetricsKey(context.Context) error {
 	if f.metricsKey == "" {
 		return nil
 	}
 	text, err := os.ReadFile(f.metricsKey)
-	if err == nil && len(bytes.TrimSpace(text)) < leastMetricsKey {
-		err = fmt.Errorf("%s: want at least %d bytes: openssl rand -hex 32 makes them", f.metricsKey, leastMetricsKey)
+	if err == nil && len(bytes.TrimSpace(text)) < minMetricsKey {
+		err = fmt.Errorf("%s: want at least %d bytes: openssl rand -hex 32 makes them", f.metricsKey, minMetricsKey)
 	}
 	if err != nil {
 		return fmt.Errorf("--metrics-key-file: %w", err)
@@ -89,7 +89,7 @@ func (f *serveFlags) tryMetricsKey(context.Context) error {
 	return nil
 }
 
-func tryGit(context.Context) error {
+func checkGit(context.Context) error {
 	if _, err := exec.LookPath("git"); err != nil {
 		return fmt.Errorf("git is not on PATH, and nothing can be fetched without it: install it: %w", err)
 	}

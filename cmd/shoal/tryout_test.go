@@ -49,8 +49,8 @@ func TestServe_checksTheMachineBeforeItTouchesData(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err := f.open(t.Context(), slog.New(slog.DiscardHandler))
-		if err == nil || !strings.Contains(err.Error(), c.says) || exitOf(wrapStartFailure(err)) != c.code {
-			t.Errorf("%s: %v, exit code %d", name, err, exitOf(wrapStartFailure(err)))
+		if err == nil || !strings.Contains(err.Error(), c.says) || exitCodeOf(wrapStartFailure(err)) != c.code {
+			t.Errorf("%s: %v, exit code %d", name, err, exitCodeOf(wrapStartFailure(err)))
 		}
 		if _, err := os.Stat(data); err == nil {
 			t.Errorf("%s: the data directory was made", name)
@@ -81,7 +81,7 @@ func TestServe_refusesAnInvalidConfigurationFileOnlyAtTheFirstStart(t *testing.T
 			}
 		}
 		f := &serveFlags{config: bad, dataDir: data, join: c.join}
-		if err := f.tryConfig(t.Context()); (err != nil) != c.refused {
+		if err := f.checkConfig(t.Context()); (err != nil) != c.refused {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

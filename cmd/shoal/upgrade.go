@@ -55,7 +55,7 @@ func newUpgradeCheck(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// upgrade compares a program with a cluster.
+// upgrade is the result of comparing this program with a cluster.
 type upgrade struct {
 	Version  string           `json:"version"` // of the program
 	Lowest   uint64           `json:"lowest"`  // lowest level that the program can apply
@@ -74,8 +74,8 @@ type upgradeNode struct {
 	Health  string `json:"health"`
 }
 
-// compareVersions reports whether this program can run the nodes of a cluster, and which nodes keep
-// the catalog's level down.
+// compareVersions compares a build of this program with a cluster: whether it can run the cluster's
+// nodes, and for which nodes the next level of the catalog waits.
 func compareVersions(s *node.StatusResponse, b catalog.Build, version string) *upgrade {
 	u := &upgrade{Version: version, Lowest: b.Lowest, Highest: b.Highest(), Level: s.Level}
 

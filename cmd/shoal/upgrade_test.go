@@ -86,8 +86,8 @@ func TestUpgradeNext_namesTheLeaderLast(t *testing.T) {
 	s := status()
 	for i, want := range []string{"n4", "n2", "n3", "n1"} {
 		m := nextNode(s, "0.2.0")
-		if m == nil || m.ID != want || unsafeNow(s) != "" {
-			t.Fatalf("node %d is %+v, want %s; %q", i, m, want, unsafeNow(s))
+		if m == nil || m.ID != want || unsafeReason(s) != "" {
+			t.Fatalf("node %d is %+v, want %s; %q", i, m, want, unsafeReason(s))
 		}
 		m.Version = "0.2.0"
 	}
@@ -112,18 +112,18 @@ func TestUpgradeNext_namesTheLeaderLast(t *testing.T) {
 			s.Verdict = node.Verdict{State: node.VerdictFailing, Sentence: "most voters"}
 		},
 	} {
-		if got := unsafeNow(status(change)); !strings.Contains(got, want) {
+		if got := unsafeReason(status(change)); !strings.Contains(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 
 	// Two versions are what an upgrade is: it goes on.
-	if got := unsafeNow(status(func(s *node.StatusResponse) { s.Verdict.State = node.VerdictUpgrading })); got != "" {
+	if got := unsafeReason(status(func(s *node.StatusResponse) { s.Verdict.State = node.VerdictUpgrading })); got != "" {
 		t.Errorf("the second node waits: %s", got)
 	}
 
 	// It does not wait for what so few nodes cannot have, nor for a lag caused by changes.
-	if got := unsafeNow(status(func(s *node.StatusResponse) { s.Verdict.State = node.VerdictSmall; s.Members[1].Lag = 3 })); got != "" {
+	if got := unsafeReason(status(func(s *node.StatusResponse) { s.Verdict.State = node.VerdictSmall; s.Members[1].Lag = 3 })); got != "" {
 		t.Errorf("a small cluster waits: %s", got)
 	}
 }

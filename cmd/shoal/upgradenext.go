@@ -64,8 +64,8 @@ func nextReport(m *node.MemberStatus) any {
 	return map[string]any{"done": false, "id": m.ID, "name": m.Name, "address": m.Address, "role": m.Role, "version": m.Version}
 }
 
-// waitForNext returns the next node once it is safe to restart it; nil if every node runs this
-// version.
+// waitForNext waits until it is safe to restart the next node, and returns that; nil if every node runs
+// this version. It prints what it waits for. It fails if this program cannot run the cluster's nodes.
 func waitForNext(ctx context.Context, cmd *cobra.Command, c *client) (*node.MemberStatus, error) {
 	for reason := ""; ; {
 		var s node.StatusResponse
@@ -80,7 +80,7 @@ func waitForNext(ctx context.Context, cmd *cobra.Command, c *client) (*node.Memb
 		if next == nil {
 			return nil, nil
 		}
-		now := unsafeNow(&s)
+		now := unsafeReason(&s)
 		if now == "" {
 			if s.Verdict.State == node.VerdictSmall {
 				fmt.Fprintln(cmd.ErrOrStderr(), "warning:", s.Verdict.Sentence)
@@ -98,8 +98,8 @@ func waitForNext(ctx context.Context, cmd *cobra.Command, c *client) (*node.Memb
 	}
 }
 
-// nextNode returns the next node to upgrade; nil if all run the version. Nodes without a vote
-// come first and the leader last, so that no voter is away twice.
+// nextNode returns the next node to upgrade; nil if all run the version. Nodes without a vote come first
+// and the leader last, so that the leadership moves once.
 func nextNode(s *node.StatusResponse, version string) *node.MemberStatus {
 	for _, role := range []string{"nonvoter", "voter", "leader"} {
 		i := slices.IndexFunc(s.Members, func(m node.MemberStatus) bool { return m.Role == role && m.Version != version })
@@ -110,11 +110,11 @@ func nextNode(s *node.StatusResponse, version string) *node.MemberStatus {
 	return nil
 }
 
-// maxLag is how many entries a node may be behind and still count as current.
+// maxLag is how many entries a node may be behind the leader and still count as caught up.
 const maxLag = 100
 
-// unsafeNow returns why no node may be stopped now; "" if one may.
-func unsafeNow(s *node.StatusResponse) string {
+// unsafeReason returns why no node may be stopped now; "" if one may.
+func unsafeReason(s *node.StatusResponse) string {
 	if s.Leader == "" {
 		return "the cluster has no leader"
 	}

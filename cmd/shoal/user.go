@@ -35,7 +35,6 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 		Short: "Make an account, and print a link to sign in with once",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The API creates the account first; a link or password is a second request.
 		body := map[string]any{"email": args[0], "name": name, "role": "member"}
 		if owner {
 			body["role"] = "owner"
@@ -46,7 +45,7 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 			return err
 		}
 
-		// Report the account first, because it stays even if the next step fails.
+		// Report the account before making its link or password: it stays even if that fails.
 		fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s, %s) is made\n", u.Email, u.ID, u.Role)
 		if byPassword {
 			if err := sendPassword(cmd, c, u.ID); err != nil {
@@ -71,14 +70,14 @@ func newUserList(getenv func(string) string) *cobra.Command {
 	}}.command(getenv)
 }
 
-// newUserChange makes a command that sends one fixed change.
+// newUserChange makes a command that changes an account by a fixed body, and prints done after it.
 func newUserChange(getenv func(string) string, use, short, done string, body map[string]any) *cobra.Command {
 	return actionCommand(getenv, accountNames, &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)}, func(cmd *cobra.Command, c *client, args []string) error {
 		return changeUser(cmd, c, args[0], body, done)
 	})
 }
 
-// changeUser sends a change of an account, and prints that it is done.
+// changeUser changes an account by body, and prints the account and done.
 func changeUser(cmd *cobra.Command, c *client, user string, body map[string]any, done string) error {
 	var u account.UserInfo
 	if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(user), body, &u); err != nil {
@@ -95,7 +94,6 @@ func newUserRole(getenv func(string) string) *cobra.Command {
 		Short: "Give an account another role",
 		Args:  cobra.ExactArgs(2),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The API checks the role.
 		return changeUser(cmd, c, args[0], map[string]any{"role": args[1]}, "has the role "+args[1])
 	})
 }
@@ -106,7 +104,7 @@ func newUserLogout(getenv func(string) string) *cobra.Command {
 		Short: "Sign an account out of every browser, at every node",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// This ends sessions only; `shoal user suspend` also stops keys.
+		// This ends sessions. `shoal user suspend` also refuses keys.
 		var out struct{ Ended int }
 		if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0])+"/sessions", nil, &out); err != nil {
 			return err
@@ -117,7 +115,7 @@ func newUserLogout(getenv func(string) string) *cobra.Command {
 	})
 }
 
-// showLink prints a link for signing in once.
+// showLink makes a link for signing in once, and prints it with its expiry.
 func showLink(cmd *cobra.Command, c *client, user string) error {
 	made, err := makeLink(cmd.Context(), c, user)
 	if err != nil {
@@ -148,7 +146,7 @@ func sendPassword(cmd *cobra.Command, c *client, user string) error {
 		return err
 	}
 
-	// Send it in the body: URLs get into logs.
+	// Send the password in the body, because proxies log URLs.
 	var u account.UserInfo
 	if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(user)+"/password", map[string]any{"password": password}, &u); err != nil {
 		return err
@@ -164,7 +162,6 @@ func newUserReset(getenv func(string) string) *cobra.Command {
 		Short: "Print a link with which somebody signs in once and chooses a password",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// A link instead of a password, so that the operator does not know the password.
 		return showLink(cmd, c, args[0])
 	})
 }
@@ -175,17 +172,17 @@ func newUserPassword(getenv func(string) string) *cobra.Command {
 		Short: "Set the password of an account, read from the terminal or the standard input",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// Other users of the machine could see an argument.
 		return sendPassword(cmd, c, args[0])
 	})
 }
 
-// newGrant makes `shoal grant` or `shoal revoke`.
+// newGrant makes `shoal grant` or `shoal revoke`. member is the member of the request body that gets the
+// repositories: "add" or "remove".
 func newGrant(getenv func(string) string, use, short, member string) *cobra.Command {
 	return actionCommand(getenv, accountNames, &cobra.Command{
 		Use: use, Short: short, Args: cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// Without a name nothing changes, and the answer lists the grants.
+		// The answer lists the account's grants, also if no repository is named.
 		var out account.GrantResponse
 		if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(args[0])+"/grants", map[string]any{member: args[1:]}, &out); err != nil {
 			return err
@@ -207,7 +204,6 @@ func newUserAccess(getenv func(string) string) *cobra.Command {
 	}, func(cmd *cobra.Command, c *client, args []string) error {
 		var out account.WhyResponse
 
-		// The server explains with the rules by which it decides, so both agree.
 		path := "/api/users/" + url.PathEscape(args[0]) + "/access?repo=" + url.QueryEscape(args[1])
 		if err := c.call(cmd.Context(), "GET", path, nil, &out); err != nil {
 			return err
@@ -244,7 +240,6 @@ func newUserDelete(getenv func(string) string) *cobra.Command {
 		Short: "Delete an account with its keys, sessions, agents and grants",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The answer has the account before the deletion.
 		var u account.UserInfo
 		if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0]), nil, &u); err != nil {
 			return err

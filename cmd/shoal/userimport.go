@@ -16,7 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// person is a row of a file of people.
+// person is a row of the file to import.
 type person struct{ email, name, role string }
 
 func newUserImport(getenv func(string) string) *cobra.Command {
@@ -34,19 +34,20 @@ func newUserImport(getenv func(string) string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return importPeople(cmd, c, people, !byProvider)
+		makeLinks := !byProvider
+		return importPeople(cmd, c, people, makeLinks)
 	})
 	cmd.Flags().BoolVar(&byProvider, "providers", false, "make no links: people sign in by an identity provider")
 	return cmd
 }
 
-// importPeople makes accounts, and prints the links of new ones.
-func importPeople(cmd *cobra.Command, c *client, people []person, links bool) error {
+// importPeople makes the accounts that do not exist. With makeLinks it prints the links of new ones.
+func importPeople(cmd *cobra.Command, c *client, people []person, makeLinks bool) error {
 	made, out := 0, csv.NewWriter(cmd.OutOrStdout())
 	for _, p := range people {
 		var u account.UserInfo
 		err := c.call(cmd.Context(), "POST", "/api/users", map[string]any{"email": p.email, "name": p.name, "role": p.role}, &u)
-		if no := (*apiError)(nil); errors.As(err, &no) && no.Code == "ALREADY_EXISTS" {
+		if refusal := (*apiError)(nil); errors.As(err, &refusal) && refusal.Code == "ALREADY_EXISTS" {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s: is there already, and stays as it is\n", p.email)
 			continue
 		}
@@ -54,16 +55,16 @@ func importPeople(cmd *cobra.Command, c *client, people []person, links bool) er
 			return fmt.Errorf("%s: %w", p.email, err)
 		}
 		made++
-		if !links {
+		if !makeLinks {
 			continue
 		}
 
-		made, err := makeLink(cmd.Context(), c, u.ID)
+		link, err := makeLink(cmd.Context(), c, u.ID)
 		if err != nil {
 			return fmt.Errorf("%s: %w; the account is made: `shoal user reset` prints a link", p.email, err)
 		}
 		// Print each link at once, so that a later failure does not lose it.
-		if err := out.Write([]string{p.email, made.Link}); err != nil {
+		if err := out.Write([]string{p.email, link.Link}); err != nil {
 			return err
 		}
 		out.Flush()
@@ -72,7 +73,8 @@ func importPeople(cmd *cobra.Command, c *client, people []person, links bool) er
 	return out.Error()
 }
 
-// readPeople reads the whole file first, so that a mistake in it changes nothing.
+// readPeople reads all rows of a file. It returns one error with all mistakes, so that a file with a
+// mistake makes no account.
 func readPeople(path string) ([]person, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -119,7 +121,7 @@ func readPeople(path string) ([]person, error) {
 	}
 }
 
-// parsePerson parses a row.
+// parsePerson parses a row, whose columns heading names. The role is member if the row has none.
 func parsePerson(heading, row []string) (p person, err error) {
 	for i, value := range row {
 		value = strings.TrimSpace(value)

@@ -9,8 +9,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// unreadVariables returns the errors of invalid variables, which would otherwise count as unset.
-func unreadVariables(getenv func(string) string) (errs []error) {
+// checkVariables returns an error for each variable with an invalid value.
+func checkVariables(getenv func(string) string) (errs []error) {
 	for _, v := range slices.Concat(config.Variables(), config.Refused()) {
 		value := getenv(v.Name)
 		if err := v.Check(value); err != nil {
@@ -30,10 +30,10 @@ func warnUnread(getenv func(string) string, log *slog.Logger) {
 	}
 }
 
-// warnMisspelt warns about variables that are nearly called like one that a node reads. Others
-// that begin with SHOAL_ may be those of Kubernetes, for a service named shoal.
+// warnMisspelt warns about variables whose name begins with SHOAL_ and is similar to that of one that a
+// node reads. Kubernetes sets others, for a service named shoal: about these it does not warn.
 func warnMisspelt(environ []string, log *slog.Logger) {
-	known := []string{"SHOAL_API_KEY", "SHOAL_URL", "SHOAL_CA_FILE"} // those of other commands
+	known := []string{"SHOAL_API_KEY", "SHOAL_URL", "SHOAL_CA_FILE"} // variables of other commands
 	for name := range flagsOfVariables() {
 		known = append(known, name)
 	}

@@ -45,10 +45,10 @@ const (
 	leastBytes = 500
 )
 
-// TestHighlighter_agreesWithAGrammarBasedOne compares comments and strings in the files below
+// TestHighlighter_agreesWithAGrammarBasedHighlighter compares comments and strings in the files below
 // SHOAL_TEST_SOURCES with those of a highlighter that has a grammar for each language, and prints
 // a table.
-func TestHighlighter_agreesWithAGrammarBasedOne(t *testing.T) {
+func TestHighlighter_agreesWithAGrammarBasedHighlighter(t *testing.T) {
 	dirs := strings.Fields(os.Getenv("SHOAL_TEST_SOURCES"))
 	if len(dirs) == 0 {
 		t.Skip("NOT RUN: SHOAL_TEST_SOURCES names no directory of sources (make test-colours SOURCES=... does)")

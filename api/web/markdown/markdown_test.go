@@ -46,7 +46,7 @@ func draw(t testing.TB, s markdown.Site, source string) *markdown.Document {
 
 const outside = ` rel="nofollow noreferrer noopener"`
 
-func TestRender_writesTheExpectedHTML(t *testing.T) {
+func TestRender_writesTheHTMLOfEachConstruct(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ source, want string }{
 		// Text.
