@@ -12,8 +12,9 @@ import (
 )
 
 // Written returns the one written form of a file name. Bytes that are not UTF-8 and invisible
-// characters become JSON's escapes; everything else stays. Each byte that is not UTF-8 becomes
-// \ufffd, because JSON cannot say more about it.
+// characters become JSON's escapes, and so does a space at its beginning, which would look like an
+// indentation; everything else stays. Each byte that is not UTF-8 becomes \ufffd, because JSON cannot
+// say more about it.
 func Written(name string) string {
 	if !escapes(name) {
 		return name
@@ -23,7 +24,7 @@ func Written(name string) string {
 	for i, size := 0, 0; i < len(name); i += size {
 		var r rune
 		r, size = utf8.DecodeRuneInString(name[i:])
-		if r != utf8.RuneError && !Hidden(r) && r != '\t' {
+		if r != utf8.RuneError && !Hidden(r) && r != '\t' && (r != ' ' || i > 0) {
 			b.WriteString(name[i : i+size])
 			continue
 		}
@@ -34,7 +35,7 @@ func Written(name string) string {
 
 // escapes reports whether a name differs from its written form.
 func escapes(name string) bool {
-	return strings.ContainsFunc(name, func(r rune) bool { return r == utf8.RuneError || r == '\t' || Hidden(r) })
+	return strings.HasPrefix(name, " ") || strings.ContainsFunc(name, func(r rune) bool { return r == utf8.RuneError || r == '\t' || Hidden(r) })
 }
 
 // LinkTarget returns the path in the repository to which a symbolic link points; ok is false if it
