@@ -54,17 +54,18 @@ func TestChangeIndex_newerVersionIsKeptAndOlderRebuilt(t *testing.T) {
 		}
 	}
 
-	for _, with := range []string{`"format":0`, `"format":"`} {
-		rewrite(`"format":1`, with)
+	written := func(format int) string { return fmt.Sprintf(`"format":%d`, format) }
+	for _, with := range []string{written(manifestFormat - 1), `"format":"`} {
+		rewrite(written(manifestFormat), with)
 		if again, err := update(); err != nil || again.Commits != first.Commits {
 			t.Errorf("%s: %+v, %v", with, again, err)
 		}
 	}
-	rewrite(`"format":1`, `"format":2`)
+	rewrite(written(manifestFormat), written(manifestFormat+1))
 	if _, err := update(); !errors.Is(err, file.ErrNewer) {
 		t.Errorf("of a newer version: %v", err)
 	}
-	if text, _ := os.ReadFile(name); !strings.Contains(string(text), `"format":2`) {
+	if text, _ := os.ReadFile(name); !strings.Contains(string(text), written(manifestFormat+1)) {
 		t.Errorf("the manifest of a newer version was changed: %s", text)
 	}
 }
