@@ -265,9 +265,10 @@ func (s *StatusResponse) hideTotals() {
 		m.Groups, m.Bytes, m.Left, m.Drained = 0, 0, 0, false
 	}
 
-	// A job of a repository would reveal that the repository exists.
-	ofRepos := func(j operate.JobStatus) bool { return j.Kind != catalog.JobIndex.String() }
-	s.Running, s.Failed = slices.DeleteFunc(s.Running, ofRepos), slices.DeleteFunc(s.Failed, ofRepos)
+	// Index jobs are already limited to repositories that the viewer may see. Jobs of other kinds may be
+	// about hidden ones.
+	isOtherKind := func(j operate.JobStatus) bool { return j.Kind != catalog.JobIndex.String() }
+	s.Running, s.Failed = slices.DeleteFunc(s.Running, isOtherKind), slices.DeleteFunc(s.Failed, isOtherKind)
 }
 
 // tolerance counts how many nodes may fail. Searches need a live copy of everything; changes need
