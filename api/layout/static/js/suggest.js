@@ -31,6 +31,8 @@ export function close() {
 }
 
 async function ask() {
+  // A longer text was pasted: nothing completes it, and the server refuses it.
+  if (box.value.length > 1000) return close();
   clearTimeout(timer);
   if (running) running.abort();
   coming = true;
