@@ -33,7 +33,7 @@ func TestOpenComments_areToldForPartsAndFoundLines(t *testing.T) {
 		}
 	}
 	for around := range 3 {
-		found, err := ask(t, s, scanOperation, ScanRequest{Pattern: "needle", Limit: 9, Context: around})
+		found, err := ask(t, s, scanOperation, ScanRequest{Pattern: "needle", Limit: 9, Context: around, Lexed: true})
 		if err != nil || len(found.Files) != 1 || len(found.Files[0].Lines) != []int{2, 4, 5}[around] {
 			t.Fatalf("%d lines around: %+v, %v", around, found, err)
 		}

@@ -36,6 +36,7 @@ type ScanRequest struct {
 	Limit   int                // files
 	Context int                // lines around each match
 	Counts  bool               // without lines
+	Lexed   bool               // find what is open at the start of each line, such as a comment
 	Only    []string           // with Pattern: search only these files, however large
 	Beside  []catalog.Revision // indexed revisions; only the differences from the nearest are searched. Empty: search all
 
@@ -93,7 +94,7 @@ func answerScan(ctx context.Context, s *site, req ScanRequest) (*ScanResponse, e
 	// When ScanTime is over, the answer is what was found so far.
 	inTime, cancel := context.WithTimeout(ctx, ScanTime)
 	defer cancel()
-	f := &finder{expired: func() bool { return inTime.Err() != nil }, limit: req.Limit, counting: req.Counts, around: req.Context}
+	f := &finder{expired: func() bool { return inTime.Err() != nil }, limit: req.Limit, counting: req.Counts, lexed: req.Lexed, around: req.Context}
 	if req.Pattern == "" {
 		f.addNames(files)
 	} else if err := s.scanLines(ctx, f, files, req); err != nil {
@@ -197,6 +198,7 @@ type finder struct {
 	m        *match.Matcher
 	limit    int
 	counting bool
+	lexed    bool        // tell what is open at the start of each line
 	around   int         // context lines
 	expired  func() bool // reports whether time has run out
 
@@ -253,7 +255,9 @@ func (f *finder) searchFile(e git.Entry, content []byte) bool {
 	file := ScanFile{Path: e.Path, Score: shard.ScoreText(e.Path, content, f.spans, n), Matches: n}
 	if !f.counting {
 		file.Lines = withContext(content, matchingLines(content, f.spans), f.around)
-		setOpen(file.Lines, content, lex.For(shard.Language(e.Path, content)))
+		if f.lexed {
+			setOpen(file.Lines, content, lex.For(shard.Language(e.Path, content)))
+		}
 	}
 
 	lines := file.Lines

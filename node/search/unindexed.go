@@ -21,6 +21,7 @@ func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req Grep
 		Limit:   req.Limit,
 		Context: req.Context,
 		Counts:  req.Counts,
+		Lexed:   req.Lexed,
 
 		WordBegins: req.WordBegins,
 		WordEnds:   req.WordEnds,
@@ -39,7 +40,9 @@ func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req Grep
 	files := found.Files
 	for _, f := range shared.files {
 		lines := linesOf(f.Chunks)
-		setOpen(lines, f.Chunks, f.Language)
+		if req.Lexed {
+			setOpen(lines, f.Chunks, f.Language)
+		}
 		files = append(files, browse.ScanFile{Path: f.Path, Score: f.Score, Lines: lines, Matches: f.Matches})
 	}
 	slices.SortFunc(files, browse.BestFirst)

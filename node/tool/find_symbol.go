@@ -244,6 +244,7 @@ func (l *lookup) linesByWord(limit int) (*search.GrepResponse, error) {
 		Ref:        l.Text("ref"),
 		Paths:      pathsOf(l.Args),
 		Limit:      limit,
+		Lexed:      true, // uses in comments are told apart
 	})
 }
 
