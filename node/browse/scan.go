@@ -363,14 +363,12 @@ func withContext(content []byte, lines []Line, around int) []Line {
 
 // setOpen sets what is open at the start of each line of a file.
 func setOpen(lines []Line, content []byte, lang *lex.Lang) {
-	open, number, at := lex.State(0), 1, 0
+	r, number, at := lang.Reader(content, 0), 1, 0
 	for i := range lines {
-		from := at
 		for ; number < lines[i].Number; number++ {
 			at = min(endOfLine(content, at)+1, len(content))
 		}
-		open = lang.After(content[from:at], open)
-		lines[i].Open = open
+		lines[i].Open = r.OpenAt(at)
 	}
 }
 

@@ -122,10 +122,7 @@ func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRe
 	}
 
 	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
-		file := grepFile(f.Repository, f.Path, linesOf(f.Chunks), rangesOf(f.Chunks))
-		if req.Lexed {
-			setOpen(file.Lines, f.Chunks, f.Language)
-		}
+		file := grepFile(f.Repository, f.Path, req.linesOf(f.Chunks, f.Language), rangesOf(f.Chunks))
 		file.In = scopesOf(f.Chunks)
 		out.add(file)
 	}
@@ -185,19 +182,26 @@ func linesOf(chunks []shard.Chunk) []browse.Line {
 	return out
 }
 
-// setOpen sets what is open at the start of each line of chunks.
-func setOpen(lines []browse.Line, chunks []shard.Chunk, language string) {
-	lang, byNumber := lex.For(language), map[int]lex.State{}
+// linesOf returns the lines of chunks and, with Lexed, what is open at the start of each.
+func (req *GrepRequest) linesOf(chunks []shard.Chunk, language string) []browse.Line {
+	lines := linesOf(chunks)
+	if !req.Lexed {
+		return lines
+	}
+
+	lang, open := lex.For(language), map[int]lex.State{} // by line number
 	for i := range chunks {
-		number, open := int(chunks[i].Start.Line), chunks[i].Open
+		at := lang.Reader(chunks[i].Content, chunks[i].Open)
+		number, start := int(chunks[i].Start.Line), 0
 		for line := range bytes.Lines(chunks[i].Content) {
-			byNumber[number] = open
-			number, open = number+1, lang.After(line, open)
+			open[number] = at.OpenAt(start)
+			number, start = number+1, start+len(line)
 		}
 	}
 	for i := range lines {
-		lines[i].Open = byNumber[lines[i].Number]
+		lines[i].Open = open[lines[i].Number]
 	}
+	return lines
 }
 
 // withCutMarks returns a chunk with a mark in its content wherever a line is cut.

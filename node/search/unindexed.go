@@ -39,11 +39,7 @@ func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req Grep
 
 	files := found.Files
 	for _, f := range shared.files {
-		lines := linesOf(f.Chunks)
-		if req.Lexed {
-			setOpen(lines, f.Chunks, f.Language)
-		}
-		files = append(files, browse.ScanFile{Path: f.Path, Score: f.Score, Lines: lines, Matches: f.Matches})
+		files = append(files, browse.ScanFile{Path: f.Path, Score: f.Score, Lines: req.linesOf(f.Chunks, f.Language), Matches: f.Matches})
 	}
 	slices.SortFunc(files, browse.BestFirst)
 

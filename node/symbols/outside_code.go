@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/lex"
 )
 
@@ -51,24 +50,4 @@ func classAt(lang string, line []byte, open lex.State, at int) lex.Class {
 func interpolated(text []byte) bool {
 	open := max(bytes.LastIndex(text, []byte("${")), bytes.LastIndex(text, []byte("#{")))
 	return open >= 0 && bytes.LastIndexByte(text, '}') < open
-}
-
-// opener tells what is open at lines of a chunk, in ascending order.
-type opener struct {
-	lang *lex.Lang
-	text []byte
-	open lex.State
-	at   int // open is the state here
-}
-
-func newOpener(language string, c *shard.Chunk) *opener {
-	return &opener{lang: lex.For(language), text: c.Content, open: c.Open}
-}
-
-// before returns what is open before the line at an offset of the chunk.
-func (o *opener) before(line int) lex.State {
-	if o.at <= line && line <= len(o.text) {
-		o.open, o.at = o.lang.After(o.text[o.at:line], o.open), line
-	}
-	return o.open
 }

@@ -524,11 +524,11 @@ func symbolResponse(answer *search.Response, req *SymbolRequest) *SymbolResponse
 func symbolFile(f search.File, signed bool) SymbolFile {
 	file := SymbolFile{RepoID: f.RepoID, Repository: f.Repository, Path: f.Path, WebURL: f.WebURL, Language: f.Language}
 	for _, c := range f.Chunks {
-		opened := newOpener(f.Language, &c)
+		r := lex.For(f.Language).Reader(c.Content, c.Open)
 		for i, rg := range c.Ranges {
 			m := SymbolMatch{Range: rg}
 			m.Line, m.at = lineOf(c, rg)
-			m.Open = opened.before(int(rg.Start.Offset) - int(c.Start.Offset) - m.at)
+			m.Open = r.OpenAt(int(rg.Start.Offset) - int(c.Start.Offset) - m.at)
 
 			// Symbols and Around, if present, are parallel to the ranges.
 			if i < len(c.Symbols) {

@@ -4,8 +4,8 @@ import "bytes"
 
 // Bounds on the coloring of a line. A minified file may be one line.
 const (
-	MaxColored = 4 << 10  // bytes of a line that are coloured
-	MaxLine    = 64 << 10 // a longer line is not coloured, and the next line starts anew
+	MaxColored = 4 << 10  // bytes of a line that are colored
+	MaxLine    = 64 << 10 // a longer line is not colored, and nothing is open after it
 )
 
 // Colors appends the spans of one line as Line does, within the bounds.
@@ -16,8 +16,7 @@ func (l *Lang) Colors(line []byte, state State, spans []Span) ([]Span, State) {
 	return l.Line(line[:min(len(line), MaxColored)], state, spans)
 }
 
-// After returns what the lines of a text leave open. The first begins in a state. It reads some
-// 200 MB/s.
+// After returns what the lines of a text leave open, if state is open at its start.
 func (l *Lang) After(text []byte, state State) State {
 	var spans []Span
 	for len(text) > 0 {
@@ -47,4 +46,26 @@ func (l *Lang) mayOpen(line []byte) bool {
 		}
 	}
 	return false
+}
+
+// Reader tells what is open at lines of a text. It reads each line once.
+type Reader struct {
+	lang *Lang
+	text []byte
+	open State
+	at   int // open is what is open here
+}
+
+// Reader returns a reader of a text at whose start a state is open.
+func (l *Lang) Reader(text []byte, open State) *Reader {
+	return &Reader{lang: l, text: text, open: open}
+}
+
+// OpenAt returns what is open at the start of the line at an offset. Offsets must not descend. For one
+// outside of the text it returns what it returned last.
+func (r *Reader) OpenAt(line int) State {
+	if r.at <= line && line <= len(r.text) {
+		r.open, r.at = r.lang.After(r.text[r.at:line], r.open), line
+	}
+	return r.open
 }
