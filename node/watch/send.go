@@ -190,27 +190,13 @@ func (w *Watches) sendNotice(ctx context.Context, x *catalog.Watch, n *catalog.N
 
 // delivery is the body of a request to a webhook.
 type delivery struct {
-	ID    string `json:"id"`
+	Found
 	Watch struct {
 		ID    string `json:"id"`
 		Name  string `json:"name"`
 		Query string `json:"query"`
 		URL   string `json:"webUrl"`
 	} `json:"watch"`
-	Repo  string        `json:"repository"`
-	At    time.Time     `json:"foundAt"`
-	Total int           `json:"totalCount"`
-	Hits  []deliveryHit `json:"matches"`
-}
-
-type deliveryHit struct {
-	Commit string    `json:"commit"`
-	Path   string    `json:"path,omitempty"`
-	Line   int       `json:"line,omitempty"`
-	Title  string    `json:"title"`
-	Author string    `json:"author,omitempty"`
-	At     time.Time `json:"committedAt,omitzero"`
-	URL    string    `json:"webUrl"`
 }
 
 // sendHook posts a notice to the webhook of a watch, signed.
@@ -219,11 +205,8 @@ func (w *Watches) sendHook(ctx context.Context, x *catalog.Watch, f *Found) erro
 	if err != nil {
 		return err
 	}
-	out := delivery{ID: f.ID, Repo: f.Repo, At: f.At, Total: f.Total}
+	out := delivery{Found: *f}
 	out.Watch.ID, out.Watch.Name, out.Watch.Query, out.Watch.URL = x.ID, x.Name, x.Query, w.pageOf(x)
-	for _, h := range f.Hits {
-		out.Hits = append(out.Hits, deliveryHit(h))
-	}
 	body, err := json.Marshal(&out)
 	if err != nil {
 		return err
