@@ -184,6 +184,15 @@ func (f *fields) flag(name string) bool {
 	return string(raw) == "true"
 }
 
+// given returns a member as read returns it; nil if it is missing.
+func given[T any](f *fields, name string, read func(name string) T) *T {
+	if _, ok := f.member(name); !ok {
+		return nil
+	}
+	v := read(name)
+	return &v
+}
+
 // integer returns a member that must be a whole number from lo to hi; 0 if it is missing or
 // invalid.
 func (f *fields) integer(name string, lo, hi int) int {

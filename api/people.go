@@ -58,13 +58,8 @@ func (a *userRoutes) change(ctx context.Context, c *call, by account.Owner) erro
 		return err
 	}
 
-	req := account.ChangeUserRequest{User: c.pathValues[0], Role: f.role()}
-
 	// An empty name removes the name. A missing one changes nothing.
-	if _, ok := f.member("name"); ok {
-		name := f.text("name")
-		req.Name = &name
-	}
+	req := account.ChangeUserRequest{User: c.pathValues[0], Role: f.role(), Name: given(f, "name", f.text)}
 
 	// Nobody can set an account back to "waiting".
 	switch state := f.text("state"); state {

@@ -70,27 +70,10 @@ func (a *watchRoutes) change(ctx context.Context, c *call) error {
 // watchOf reads what a body changes in a watch.
 func watchOf(f *fields) watch.Change {
 	return watch.Change{
-		Name: f.given("name"), Query: f.given("query"),
-		Regexp: f.givenFlag("isRegexEnabled"), Case: f.givenFlag("isCaseSensitivityEnabled"), Words: f.givenFlag("isWholeWordEnabled"), Shared: f.givenFlag("isShared"), Mail: f.givenFlag("isMailed"),
+		Name: given(f, "name", f.text), Query: given(f, "query", f.text),
+		Regexp: given(f, "isRegexEnabled", f.flag), Case: given(f, "isCaseSensitivityEnabled", f.flag), Words: given(f, "isWholeWordEnabled", f.flag),
+		Shared: given(f, "isShared", f.flag), Mail: given(f, "isMailed", f.flag),
 	}
-}
-
-// given returns a string; nil if it is missing.
-func (f *fields) given(name string) *string {
-	if _, ok := f.member(name); !ok {
-		return nil
-	}
-	s := f.text(name)
-	return &s
-}
-
-// givenFlag returns a boolean; nil if it is missing.
-func (f *fields) givenFlag(name string) *bool {
-	if _, ok := f.member(name); !ok {
-		return nil
-	}
-	on := f.flag(name)
-	return &on
 }
 
 // remove handles DELETE /api/watches/{watch}.
