@@ -52,11 +52,7 @@ func pastQueries() []pastQuery {
 
 // body returns a request for POST /api/search_commits.
 func (q pastQuery) body() []byte {
-	body, err := json.Marshal(map[string]any{"query": q.text, "matches": 50})
-	if err != nil {
-		panic("BUG: a request does not marshal: " + err.Error())
-	}
-	return body
+	return requestBody(map[string]any{"query": q.text, "matches": 50})
 }
 
 // partHistory builds the index of commits and asks it: alone, at 16 connections, on three nodes, and

@@ -59,11 +59,16 @@ func (q Query) body(matches int, counts counting) []byte {
 		text += " count:all"
 	}
 
-	body, err := json.Marshal(map[string]any{
+	return requestBody(map[string]any{
 		"query": text, "matches": matches, "isRegexEnabled": q.Regexp, "isCaseSensitivityEnabled": q.Case,
 	})
+}
+
+// requestBody returns the JSON of a request.
+func requestBody(members map[string]any) []byte {
+	body, err := json.Marshal(members)
 	if err != nil {
-		panic("BUG: a request does not marshal: " + err.Error())
+		panic("BUG: a request does not marshal: " + err.Error()) // it has strings, numbers and booleans alone
 	}
 	return body
 }
