@@ -72,8 +72,8 @@ func watchURL(v *layout.Visit, b layout.Box) string {
 	return "/watches?" + strings.TrimPrefix(searchURL(b, 0), "/search?")
 }
 
-// list shows the watches of a viewer, and makes one.
-func (p *watching) list(ctx context.Context, v *layout.Visit) error {
+// showWatches shows the watches of a viewer. A POST makes a watch.
+func (p *watching) showWatches(ctx context.Context, v *layout.Visit) error {
 	b, wrong := boxOf(v.Query), ""
 	form := watchForm{Query: b.Query, Regexp: b.Regexp, Case: b.Case, Words: b.Whole}
 	if v.Method == "POST" {
@@ -148,42 +148,29 @@ type pushRow struct {
 	Rows             []hitRow
 }
 
-// one shows a watch and what it found, and changes it.
-func (p *watching) one(ctx context.Context, v *layout.Visit) error {
+// watchOutcome is what came of a form on the page of a watch: what is shown this once, or what was wrong.
+type watchOutcome struct {
+	deleted bool
+	token   *watch.FeedToken
+	hook    *watch.Webhook
+	form    *watchForm // as it was sent, if it was the form of the watch
+	wrong   string     // what the reader can mend
+}
+
+// showWatch shows a watch and what it found. A POST changes the watch first.
+func (p *watching) showWatch(ctx context.Context, v *layout.Visit) error {
 	id, err := url.PathUnescape(strings.TrimPrefix(v.Path, "/watches/"))
 	if err != nil {
 		return call.Fail(call.ErrNotFound, "There is no such watch.")
 	}
-	var token *watch.FeedToken
-	var hook *watch.Webhook
-	var form *watchForm
-	wrong := ""
+
+	var done watchOutcome
 	if v.Method == "POST" {
-		if err := v.SameSite(); err != nil {
+		if done, err = p.changeWatch(ctx, v, id); err != nil {
 			return err
 		}
-		switch v.Form.Get("do") {
-		case "delete":
-			if _, err = p.watches.DeleteWatch(ctx, v.Viewer, id); err == nil {
-				return v.Redirect(303, "/watches")
-			}
-		case "feed":
-			token, err = p.watches.NewFeed(ctx, v.Viewer, id)
-		case "endfeed":
-			_, err = p.watches.EndFeed(ctx, v.Viewer, id)
-		case "webhook":
-			hook, err = p.watches.SetWebhook(ctx, v.Viewer, id, v.Form.Get("url"))
-		case "endwebhook":
-			_, err = p.watches.EndWebhook(ctx, v.Viewer, id)
-		default:
-			sent := formOf(v.Form)
-			form = &sent
-			_, err = p.watches.ChangeWatch(ctx, v.Viewer, id, sent.change())
-		}
-		if err != nil {
-			if wrong, err = mistakeIn(v, err); err != nil {
-				return err
-			}
+		if done.deleted {
+			return v.Redirect(303, "/watches")
 		}
 	}
 
@@ -191,10 +178,14 @@ func (p *watching) one(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
-	if form == nil || wrong == "" {
+
+	// The form has what is stored, unless the reader must mend what they sent.
+	form := done.form
+	if form == nil || done.wrong == "" {
 		w := &d.Info
 		form = &watchForm{w.Name, w.Query, w.Regexp, w.Case, w.Words, w.Shared, w.Mail}
 	}
+
 	data := struct {
 		watchRow
 		Wrong  string
@@ -205,13 +196,42 @@ func (p *watching) one(ctx context.Context, v *layout.Visit) error {
 		Made   layout.When
 		All    []pushRow
 	}{
-		watchRow: p.rowOf(&d.Info), Wrong: wrong, Token: token, Hook: hook, Form: form, Made: layout.At(p.now(), d.Info.Created),
+		watchRow: p.rowOf(&d.Info), Wrong: done.wrong, Token: done.token, Hook: done.hook, Form: form, Made: layout.At(p.now(), d.Info.Created),
 		Search: searchURL(layout.Box{Query: d.Info.Query, Regexp: d.Info.Regexp, Case: d.Info.Case, Whole: d.Info.Words}, 0),
 	}
 	for i := range d.Found {
 		data.All = append(data.All, p.pushRow(d.Info.Kind, &d.Found[i]))
 	}
 	return v.Show(layout.Head{Title: d.Info.Name, Page: "settings", Side: "watches"}, watchTemplate, data)
+}
+
+// changeWatch does what a form of the page of a watch asks for.
+func (p *watching) changeWatch(ctx context.Context, v *layout.Visit, id string) (done watchOutcome, err error) {
+	if err := v.SameSite(); err != nil {
+		return done, err
+	}
+
+	switch v.Form.Get("do") {
+	case "delete":
+		_, err = p.watches.DeleteWatch(ctx, v.Viewer, id)
+		done.deleted = err == nil
+	case "feed":
+		done.token, err = p.watches.NewFeed(ctx, v.Viewer, id)
+	case "endfeed":
+		_, err = p.watches.EndFeed(ctx, v.Viewer, id)
+	case "webhook":
+		done.hook, err = p.watches.SetWebhook(ctx, v.Viewer, id, v.Form.Get("url"))
+	case "endwebhook":
+		_, err = p.watches.EndWebhook(ctx, v.Viewer, id)
+	default:
+		sent := formOf(v.Form)
+		done.form = &sent
+		_, err = p.watches.ChangeWatch(ctx, v.Viewer, id, sent.change())
+	}
+	if err != nil {
+		done.wrong, err = mistakeIn(v, err)
+	}
+	return done, err
 }
 
 func (p *watching) pushRow(kind string, f *watch.Found) pushRow {
