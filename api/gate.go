@@ -19,9 +19,10 @@ import (
 // and of each network. Accept continues after errors, such as a moment without free descriptors.
 //
 // A connection waits while it has no running request: nothing has come yet, the head or a
-// stranger's body is incomplete, or it is kept alive. If there are too many connections, the gate
-// closes the longest waiting one: first of those that never sent a request, then of strangers, who
-// have no valid credential. So a client that opens thousands of idle connections only hurts itself.
+// stranger's body is incomplete, or it is kept alive. A stranger is a client without a valid
+// credential. If there are too many connections, the gate closes the one that waits longest: first
+// among those that never sent a request, then among those of strangers, then among the others. So a
+// client that opens thousands of idle connections only hurts itself.
 // There is always a waiting connection to close, because the limit of running requests is lower.
 // Connections of the operator do not count.
 type gate struct {

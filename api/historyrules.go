@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// historyRuleRoutes handles the rules that say of which repositories commits are indexed.
+// historyRuleRoutes handles the rules that take repositories into the index of commits, or leave them out.
 type historyRuleRoutes struct{ operate operate.Operator }
 
 func (a *historyRuleRoutes) routes() []route {

@@ -59,9 +59,9 @@ func (p *peers) run(ctx context.Context) {
 	}
 }
 
-// checkAll checks every connection once, and cancels the requests of those that are closed. It holds
-// the lock meanwhile, so that it never uses the connection of a removed request. Each check is one
-// system call that does not block.
+// checkAll checks every connection once. If a client has closed its connection, checkAll cancels the
+// request. It holds the lock, so that it never uses the connection of a removed request. Each check is
+// one system call that does not block.
 func (p *peers) checkAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -433,8 +433,8 @@ func (s *Server) enter(c *call, r *route, guest *guest) (leave func(), f *failur
 	return func() { s.limits.leave(name, by) }, nil
 }
 
-// authenticate sets the viewer of a call, by its key, its session or its listener. It fails for an
-// invalid credential, and for a viewer who may not call the route.
+// authenticate sets the viewer of a call, by its key, its session or its listener. It fails if the
+// credential is invalid, or if the viewer may not call the route.
 func (s *Server) authenticate(ctx context.Context, c *call, r *route) error {
 	req := auth.Request{
 		Authorization: c.requestHeader("Authorization"), APIKey: c.requestHeader(headerKey), Socket: c.door == doorSocket, Tools: c.path == toolPath,

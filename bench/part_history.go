@@ -80,6 +80,7 @@ func partHistory(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
+	// Ask each question at one node, at three, and with git.
 	var alone, spread []time.Duration
 	var bodies [][]byte
 	for _, q := range pastQueries() {
@@ -93,6 +94,7 @@ func partHistory(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 		alone, spread = append(alone, one...), append(spread, three...)
+
 		byGit, share := "", ""
 		if q.git != nil {
 			took, err := logOf(ctx, repos, q.git)
@@ -103,6 +105,7 @@ func partHistory(ctx context.Context, r *run) (*Part, error) {
 		}
 		p.row(q.text, found, median(one), quantile(one, 0.99), median(three), quantile(three, 0.99), byGit, share)
 	}
+
 	busy := s.load(ctx, 16, 20*time.Second, bodies)
 	p.note("All %d: alone %s and %s (p50, p99), three nodes %s and %s, 16 connections %s and %s at %.1f requests a second, %d errors.", len(bodies),
 		cell(median(alone)), cell(quantile(alone, 0.99)), cell(median(spread)), cell(quantile(spread, 0.99)), cell(median(busy.took)), cell(quantile(busy.took, 0.99)), busy.perSecond(), busy.errors)
@@ -120,6 +123,7 @@ func (r *run) pastNode(ctx context.Context, p *Part, root string, repos int) (*s
 	if err := s.waitHistory(ctx); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
+
 	own, git, err := procUsage(s.cmd.Process.Pid)
 	if err != nil {
 		return nil, errors.Join(err, s.stop())
@@ -132,6 +136,7 @@ func (r *run) pastNode(ctx context.Context, p *Part, root string, repos int) (*s
 	if err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
+
 	h := st.Storage.History
 	p.note("%d repositories, %d commits. Text: %s of CPU, git %s more, peak memory %s. Then commits: %s, git %s more, peak memory %s, %s on disk. Text and commits overlap, so the second figures are least ones.",
 		repos, h.Commits, cell(b.own), cell(b.git), cell(bytesize(b.peak)), cell(own-b.own), cell(git-b.git), cell(bytesize(peak)), cell(bytesize(h.Bytes)))

@@ -21,8 +21,7 @@ type Query struct {
 	Text   string
 	Regexp bool
 	Case   bool // case-sensitive
-	// ZoektMs and RipgrepMs are times on one machine, of which only the ratio is used. 0 means that they
-	// were not measured.
+	// ZoektMs and RipgrepMs are times on one machine. Only their ratio is used. 0 means not measured.
 	ZoektMs, RipgrepMs float64
 }
 

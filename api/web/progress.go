@@ -61,8 +61,8 @@ func waitBriefly[T any](ended <-chan outcome[T]) (o outcome[T], ok bool) {
 	}
 }
 
-// await waits for the outcome of a search that began at began, and meanwhile writes its progress, as
-// lines of which a browser shows the last. If the reader has left, it returns an error.
+// await waits for the outcome of a search that began at began. Meanwhile it writes lines with the
+// progress; a browser shows the last line. If the reader has left, it returns an error.
 func await(w *bufio.Writer, ended <-chan outcome[*heap], progress *search.Progress, began time.Time, now func() time.Time) (o outcome[*heap], err error) {
 	// After a failed write the reader has left, so the search ends soon: its context has ended.
 	if err := w.Flush(); err != nil {

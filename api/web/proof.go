@@ -236,7 +236,7 @@ func (c choice) toggled(filter string) string {
 	return strings.TrimSpace("(" + strings.Join(filters, " or ") + ") " + rest)
 }
 
-// facetOf returns the facet of a kind with its counted values, of which it shows the first maxRows.
+// facetOf returns the facet of a kind. It shows the first maxRows of the counted values.
 func facetOf(k facetKind, values []search.FacetValue, exact bool, b layout.Box, maxRows int) facet {
 	f := facet{Name: k.name, More: max(0, len(values)-maxRows)}
 	c := k.chosen(b.Query)

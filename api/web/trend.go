@@ -87,6 +87,7 @@ func (p *searching) trend(ctx context.Context, v *layout.Visit, box layout.Box) 
 // datedMatches adds a point for the end of each span of the kind by, with the number of matches then, as
 // a search with the filter at: finds them.
 func (p *searching) datedMatches(ctx context.Context, v catalog.Viewer, t *trend, by string) error {
+	// Month is the span unless another one is named.
 	span, now := trendSpans[0], p.now().UTC()
 	for _, s := range trendSpans {
 		if s.value == by {
@@ -97,6 +98,8 @@ func (p *searching) datedMatches(ctx context.Context, v catalog.Viewer, t *trend
 		t.Spans = append(t.Spans, view{s.name, t.Back + "&trend=" + s.value, s.value == span.value})
 	}
 	t.Title, t.Row, t.Column = "Matches over time", "At the end of", "Matches"
+
+	// Each point leads to the same search at its date.
 	dates := make([]time.Time, trendPoints)
 	for i := range dates {
 		end := span.end(now, trendPoints-1-i)
@@ -108,10 +111,12 @@ func (p *searching) datedMatches(ctx context.Context, v catalog.Viewer, t *trend
 		dates[i] = end
 		t.Points = append(t.Points, trendPoint{Name: at, URL: searchURL(dated, 0)})
 	}
+
 	found, err := p.searcher.Trend(ctx, v, search.Request{Query: t.Query, Regexp: t.Regexp, CaseSensitive: t.Case, Words: t.Whole}, dates)
 	if err != nil {
 		return err
 	}
+
 	for i := range t.Points {
 		t.Points[i].count, t.Points[i].Exact = found.Counts[i], found.Missing == 0
 	}
@@ -133,6 +138,8 @@ func (p *searching) datedCommits(ctx context.Context, v catalog.Viewer, t *trend
 	if found.Diff {
 		t.Title, t.Column = "Changes over time", "Changed files"
 	}
+
+	// The facet has the months with commits, the newest first. The chart has those between too.
 	counts := map[string]int{}
 	for _, m := range found.Facets.Months {
 		counts[m.Value] = m.Files
@@ -150,6 +157,7 @@ func (p *searching) datedCommits(ctx context.Context, v catalog.Viewer, t *trend
 			t.Points = append(t.Points, trendPoint{Name: month, URL: searchURL(within, 0), Exact: found.Facets.Exact, count: counts[month]})
 		}
 	}
+
 	t.Text = "counted exactly in the whole history"
 	if !found.Facets.Exact {
 		t.Exact, t.Text = false, "lower bounds: some commits were not searched"

@@ -14,13 +14,13 @@ import (
 // that are indexed after the watch was made.
 type Watch struct {
 	ID      string // random
-	Account string // the owner, whose rights decide what it finds
+	Account string // the owner; the watch finds what the owner may see
 	Name    string
 	Query   string
 	Regexp  bool // the toggles of the query
 	Case    bool
 	Words   bool
-	Shared  bool // other accounts may read it; each of them sees what it may see itself
+	Shared  bool // other accounts may read it; each sees what was found in its own repositories
 	Created time.Time
 	Since   uint64 // index of the entry that set the query
 
@@ -79,8 +79,8 @@ const (
 	maxNotices      = 10_000
 	maxNoticesOfOne = 500
 
-	// maxNoticesOfRepo bounds the notices of one watch about one repository. So a busy repository
-	// that a reader of the watch may not see does not push out what it found elsewhere.
+	// maxNoticesOfRepo bounds the notices of one watch about one repository. So a busy repository does
+	// not push out notices about other repositories, which a reader may see although not the busy one.
 	maxNoticesOfRepo = 50
 
 	maxHits    = 10 // of one notice

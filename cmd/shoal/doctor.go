@@ -113,7 +113,7 @@ func (h *hostFacts) check(ctx context.Context) []finding {
 	return append(all, h.checkFreeSpace())
 }
 
-// checkProgram checks that a program is installed, and that what it prints for --version contains words.
+// checkProgram checks that a program is installed, and that its answer to --version contains words.
 func (h *hostFacts) checkProgram(ctx context.Context, name, words, advice string) finding {
 	path, err := h.lookPath(name)
 	if err != nil {

@@ -59,7 +59,7 @@ func TestDrills_serveAgainAfterEachDisaster(t *testing.T) {
 				t.Parallel()
 				root := os.Geteuid() == 0
 				if !root && (typist == "root" || c.name == "a full disk") {
-					t.Skip("only root can play this")
+					t.Skip("NOT RUN: only root may act as another user, and mount a small disk")
 				}
 				d := startDrill(t, c.nodes, func(d *drill) {
 					if root {

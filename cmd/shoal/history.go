@@ -9,13 +9,13 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// newHistory makes `shoal history`: of which repositories commits are indexed.
+// newHistory makes `shoal history`, which takes repositories into the index of commits or leaves them out.
 func newHistory(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
-		Short: "Of which repositories commits are indexed (on a node's host, or with an owner's key)",
-		Long: "Of which repositories commits are indexed. SHOAL_HISTORY says how far back; the rules here leave repositories out, or take\n" +
-			"them in where it is off. The newest rule that fits a name decides. shoal status shows what is covered.",
+		Short: "Index the commits of a repository or not (on a node's host, or with an owner's key)",
+		Long: "Index the commits of a repository or not. SHOAL_HISTORY says how far back. The rules here leave repositories out,\n" +
+			"or take them in where it is off. The newest rule that fits a name decides. shoal status shows what is covered.",
 	}
 	cmd.AddCommand(
 		listing[operate.HistoryResponse]{use: "list", short: "The rules, the newest first", path: fixedPath("/api/history"), show: printHistoryRules}.command(getenv),
