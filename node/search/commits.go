@@ -40,6 +40,7 @@ type CommitsResponse struct {
 	Commits   []FoundCommit     `json:"commits"`
 	Total     int               `json:"totalCount"`       // commits, or files with Diff, that match
 	Named     int               `json:"filesNotSearched"` // binary and huge files that the query reaches, of which only the name was looked at
+	Moved     bool              `json:"-"`                // see change.LogMatches
 	Uncovered []Uncovered       `json:"uncovered"`
 	Coverage  coverage.Coverage `json:"-"`
 	Facets    *CommitFacets     `json:"facets,omitempty"` // of all that match; nil unless requested
@@ -81,6 +82,7 @@ type commitsRequest struct {
 	Best     bool // the best first, else the newest
 	Facets   bool
 	Releases bool
+	Moves    bool
 	Rest     bool // read from git what is not indexed
 	Limit    int
 	Repos    []catalog.RepoID
@@ -96,6 +98,7 @@ type commitsResponse struct{ Parts []commitsPart }
 type commitsPart struct {
 	State              history.Reach
 	Late               bool // the time was over
+	Moved              bool // see change.LogMatches
 	Total, Named, Left int
 	Commits            []change.CommitMatch
 	Authors, Months    map[string]int
@@ -243,7 +246,7 @@ func (c *commitSearch) round(ctx context.Context) bool {
 
 // ask asks a node, this one or another, and keeps its answer if it is better than the earlier one.
 func (c *commitSearch) ask(ctx context.Context, node string, ids []catalog.RepoID) {
-	req := &commitsRequest{Pass: c.q.visible.Pass(), Q: c.q.leaf.Q, Diff: c.diff, Best: c.q.req.Best, Facets: c.q.req.Facets, Releases: c.q.req.Releases, Rest: c.q.repos.GetCardinality() == 1, Limit: c.q.req.Matches, Repos: ids}
+	req := &commitsRequest{Pass: c.q.visible.Pass(), Q: c.q.leaf.Q, Diff: c.diff, Best: c.q.req.Best, Facets: c.q.req.Facets, Releases: c.q.req.Releases, Moves: c.q.req.Moves, Rest: c.q.repos.GetCardinality() == 1, Limit: c.q.req.Matches, Repos: ids}
 	for _, id := range ids {
 		digest, after := "", change.Place{}
 		if repo, err := c.q.visible.ByID(id); err == nil {
@@ -323,7 +326,7 @@ func (l *leaves) commits(ctx context.Context, req *commitsRequest) (*commitsResp
 		}
 		group.Go(func() error {
 			found, state, err := l.d.Histories.Search(gctx, id, req.Digest[i], req.Rest, change.LogSearch{
-				Q: ofRepo(req.Q.Q, id), Diff: req.Diff, Best: req.Best, After: req.After[i], Worst: told.worst(), Limit: req.Limit, Facets: req.Facets,
+				Q: ofRepo(req.Q.Q, id), Diff: req.Diff, Best: req.Best, After: req.After[i], Worst: told.worst(), Limit: req.Limit, Facets: req.Facets, Moves: req.Moves,
 			})
 			switch {
 			case ctx.Err() != nil:
@@ -331,7 +334,7 @@ func (l *leaves) commits(ctx context.Context, req *commitsRequest) (*commitsResp
 			case err != nil:
 				l.d.Log.Warn("the changes of a repository cannot be searched", "repo", id, "err", err)
 			case found != nil:
-				part := commitsPart{State: state, Total: found.Total, Named: found.Named, Left: found.Left, Commits: found.Commits, Months: found.Months, Before: found.Before, After: found.After}
+				part := commitsPart{State: state, Total: found.Total, Named: found.Named, Moved: found.Moved, Left: found.Left, Commits: found.Commits, Months: found.Months, Before: found.Before, After: found.After}
 				part.Authors, part.MoreAuthors = most(found.Authors, mostAuthors)
 				told.add(i, part)
 			}
@@ -450,6 +453,7 @@ func (c *commitSearch) respond() *CommitsResponse {
 		asked++
 		part := c.best[repo.ID]
 		out.Total, out.Named, left = out.Total+part.Total, out.Named+part.Named, left+part.Left
+		out.Moved = out.Moved || part.Moved
 		tally.add(repo.Name, &part)
 		for _, found := range part.Commits {
 			out.Commits = append(out.Commits, FoundCommit{repo.ID, repo.Name, browse.WebURL(c.q.base, repo.Name, "", "commit", found.ID), found})

@@ -29,6 +29,9 @@ type Request struct {
 	Best bool
 	// Releases asks a search of commits for the first release with each.
 	Releases bool
+
+	// Moves asks it whether files with the texts were moved into or out of the paths of the query.
+	Moves bool
 	// Progress reports how far the search has come; nil means that nobody watches. A viewer who may
 	// not see everything gets no progress.
 	Progress *Progress

@@ -111,7 +111,7 @@ type changesFound struct {
 // ask finds up to limit commits, the newest first.
 func (q *changeQuery) ask(ctx context.Context, v catalog.Viewer, s symbols.Searcher, limit int) (*changesFound, error) {
 	out := &changesFound{}
-	req := search.Request{Query: q.String(), Regexp: true, CaseSensitive: true, Matches: min(limit, changesPage), Releases: q.Text("repo") == ""}
+	req := search.Request{Query: q.String(), Regexp: true, CaseSensitive: true, Matches: min(limit, changesPage), Releases: q.Text("repo") == "", Moves: q.Has("path")}
 	for looked := 0; ; {
 		r, err := s.SearchCommits(ctx, v, req)
 		if err != nil {
@@ -205,9 +205,10 @@ func commitInfo(c *change.CommitMatch) browse.CommitInfo {
 }
 
 // indexedTrace answers a question about the changes of one repository from the index; nil if that
-// does not have all of its commits, or git answers it better. named is the number of changes whose lines
-// are not in the index.
-func indexedTrace(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (r *browse.TraceResponse, named int) {
+// does not have all of its commits. Without moved it is also nil where the text may have come into the path,
+// or gone from it, by a move: a move changes no line. named is the number of changes whose lines are not in
+// the index.
+func indexedTrace(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args, moved bool) (r *browse.TraceResponse, named int) {
 	q := newChangeQuery(a)
 	if q == nil || a.Flag("verbatim") {
 		return nil, 0
@@ -217,8 +218,11 @@ func indexedTrace(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b b
 		return nil, 0
 	}
 	found, err := q.ask(ctx, v, s, a.Number("perPage"))
-	if err != nil || !found.covers(coverage.Limit) {
+	if err != nil || !found.covers(coverage.Limit) || found.Moved && !moved {
 		return nil, 0
+	}
+	if found.total == 0 && pathIsThere(ctx, v, b, a) != nil {
+		return nil, 0 // git knows whether it was there, and what it may be
 	}
 
 	out := &browse.TraceResponse{Commit: "HEAD", Total: found.total, Reached: found.next, AtLeast: !found.next.IsZero(), Paths: map[string][]string{}, Changed: map[string]git.ChangedLines{}}

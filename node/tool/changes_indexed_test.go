@@ -17,7 +17,7 @@ import (
 var listedCommit = regexp.MustCompile(`(?m)^([0-9a-f]{10}) \d{4}-`)
 
 // TestListCommits_findsTheChangesThatGitFinds compares changes and changesRegex, by the index of changes,
-// with git log -S and -G.
+// with git log -S and -G. A file that is moved within the path changes nothing there.
 func TestListCommits_findsTheChangesThatGitFinds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -30,7 +30,8 @@ func TestListCommits_findsTheChangesThatGitFinds(t *testing.T) {
 		{"a.go": file("Guess(2) Guess(3)", "one", "two", "three")},      // it came once more
 		{"a.go": file("one", "two", "three"), "lib/b.go": "Guess(2)\n"}, // it went from one file into another
 		{"lib/c.go": "Guess(2)\nescape\n", "lib/b.go": ""},
-		{"lib/c.go": "capital\n"},
+		{"lib/c.go": "capital\n", "d.go": "moved\nlater\n"},
+		{"d.go": "", "lib/d.go": "moved\nlater\n"}, // within lib it came
 	} {
 		r.CommitAs("Ada Bell", day(i+1), fmt.Sprintf("Change %d: escape the capital", i), files)
 	}
@@ -58,7 +59,7 @@ func TestListCommits_findsTheChangesThatGitFinds(t *testing.T) {
 		return hashes
 	}
 
-	for _, text := range []string{"Guess", "Guess(2)", "one", "x", "y", "escape", "cap", "nowhere", "("} {
+	for _, text := range []string{"Guess", "Guess(2)", "one", "x", "y", "escape", "cap", "nowhere", "moved", "("} {
 		for _, path := range []string{"", "lib", "a.go"} {
 			for flag, name := range map[string]string{"-S": "changes", "-G": "changesRegex"} {
 				wanted := text
@@ -66,9 +67,6 @@ func TestListCommits_findsTheChangesThatGitFinds(t *testing.T) {
 					wanted = regexp.QuoteMeta(text)
 				}
 				git := []string{"log", "--abbrev=10", "--format=%h", "--find-renames", flag + text}
-				if path != "" {
-					git[3] = "--no-renames"
-				}
 				if flag == "-G" {
 					git[4] = flag + strings.NewReplacer("(", "[(]", ")", "[)]").Replace(text)
 				}
@@ -91,7 +89,7 @@ func TestListCommits_findsTheChangesThatGitFinds(t *testing.T) {
 	}
 
 	// A word of a message begins a word there, whoever searches it.
-	for query, want := range map[string]int{"cap": 7, "scape": 0, "side": 2, "\"the side\"": 2, "esc cap": 7} {
+	for query, want := range map[string]int{"cap": 8, "scape": 0, "side": 2, "\"the side\"": 2, "esc cap": 8} {
 		for _, arguments := range []map[string]any{{"repo": "r", "query": query}, {"query": query}} {
 			if got := listed(arguments); len(got) != want {
 				t.Errorf("%v: %d commits, want %d", arguments, len(got), want)

@@ -121,20 +121,16 @@ func traced(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.
 		return tracedLines(ctx, v, b, a, req)
 	}
 
-	// The index of changes knows the whole history, but follows a file to its old name. Git reads a
-	// path quickly, and needs seconds for some thousand commits.
-	var r *browse.TraceResponse
-	named := 0
-	if !a.Has("path") {
-		r, named = indexedTrace(ctx, v, s, b, a)
-	}
+	// The index of changes knows the whole history. Git compares each file with that of its path before,
+	// and needs seconds for some thousand commits.
+	r, named := indexedTrace(ctx, v, s, b, a, false)
 	if r == nil {
 		var err error
 		if r, err = b.Trace(ctx, v, req); err != nil {
 			return "", err
 		}
 		if late := r.AtLeast && len(r.Commits) < a.Number("perPage"); late && a.Has("path") {
-			if all, more := indexedTrace(ctx, v, s, b, a); all != nil {
+			if all, more := indexedTrace(ctx, v, s, b, a, true); all != nil {
 				r, named = all, more
 			}
 		}

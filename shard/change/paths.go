@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/shard/file"
@@ -184,20 +185,7 @@ func (c *pathCollector) addUnknown(out *Paths) {
 // addMoved adds the paths to which files at the paths so far were moved, and so on.
 func (c *pathCollector) addMoved(out *Paths) {
 	moves := map[string][]string{}
-	for _, x := range c.s.files {
-		add := func(from, to uint32) {
-			source := string(x.paths.at(from))
-			moves[source] = append(moves[source], string(x.paths.at(to)))
-		}
-		for f := range x.m.Files {
-			if row := x.entry(uint32(f)); row.from != none {
-				add(row.from, row.path)
-			}
-		}
-		for _, m := range x.m.Moved {
-			add(m[0], m[1])
-		}
-	}
+	c.eachMove(func(from, to string) { moves[from] = append(moves[from], to) })
 	var left []string
 	for path := range out.set {
 		left = append(left, path)
@@ -212,4 +200,62 @@ func (c *pathCollector) addMoved(out *Paths) {
 			}
 		}
 	}
+}
+
+// eachMove calls use with the paths of each file that some commit moved, before and after.
+func (c *pathCollector) eachMove(use func(from, to string)) {
+	for _, x := range c.s.files {
+		for f := range x.m.Files {
+			if row := x.entry(uint32(f)); row.from != none {
+				use(string(x.paths.at(row.from)), string(x.paths.at(row.path)))
+			}
+		}
+		for _, m := range x.m.Moved {
+			use(string(x.paths.at(m[0])), string(x.paths.at(m[1])))
+		}
+	}
+}
+
+// crosses reports whether a file that may have had one of the texts was moved to where another set of the
+// names fits its path. A search by these names finds no change there, but the text came or went.
+func (c *pathCollector) crosses(texts, names []*query.Text) (bool, error) {
+	with := &Paths{}
+	for _, t := range texts {
+		p, err := c.withText(t)
+		if err != nil || p.All {
+			return p == nil || p.All, err
+		}
+		with.add(p)
+	}
+	if with.None() {
+		return false, nil
+	}
+	c.addMoved(with)
+
+	var patterns []*pattern
+	for _, t := range names {
+		p, err := compile(t)
+		if err != nil {
+			return false, err
+		}
+		patterns = append(patterns, p)
+	}
+	crosses := false
+	c.eachMove(func(from, to string) {
+		for _, p := range patterns {
+			crosses = crosses || with.set[from] && p.m.Matches([]byte(from)) != p.m.Matches([]byte(to))
+		}
+	})
+	return crosses, nil
+}
+
+// textsOf returns the texts of some fields in a query.
+func textsOf(q query.Q, fields ...query.Field) (texts []*query.Text) {
+	query.Map(q, func(n query.Q) query.Q {
+		if t, ok := n.(*query.Text); ok && slices.Contains(fields, t.Field) {
+			texts = append(texts, t)
+		}
+		return n
+	})
+	return texts
 }

@@ -26,6 +26,7 @@ type LogSearch struct {
 	Worst  Place   // what stands behind it by score and time is counted and not told; zero for none
 	Limit  int     // commits, or files, that are told; files of one commit stay together
 	Facets bool    // count what matches by author and month
+	Moves  bool    // tell whether the texts were moved, see [LogMatches.Moved]
 }
 
 // Place is where a commit stands in the order of an answer. Its zero value is before all.
@@ -51,6 +52,9 @@ type LogMatches struct {
 	Total   int           // commits, or files with Diff, that match
 	Left    int           // of these, what does not come before After
 	Named   int           // binary and huge files that the query reaches, of which only the name was looked at
+
+	// With Moves: a file that may have had one of the texts was moved into or out of the paths of the query.
+	Moved bool
 
 	Authors, Months map[string]int // with Facets: commits, or files with Diff, by name and by month as 2026-01
 
@@ -130,6 +134,16 @@ func (l *Log) Search(ctx context.Context, req LogSearch) (*LogMatches, error) {
 	r.out.Whole = !s.m.Cut
 	if err := r.look(s); err != nil {
 		return nil, err
+	}
+	if req.Moves {
+		err := file.Guard(func() (err error) {
+			c := &pathCollector{ctx: ctx, s: s}
+			r.out.Moved, err = c.crosses(textsOf(req.Q, query.Added, query.Removed), textsOf(req.Q, query.Name))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
 	if s.m.Cut {
 		r.out.Before = s.boundary()
