@@ -36,6 +36,7 @@ type mark struct {
 	symbol      int  // index in ends.waiting of the symbol that needs the end; endKnown if ctags told the end
 	scopeLength int  // length of the name of its scope: of two definitions in one line the inner one has a longer scope
 	isText      bool // it is no definition but a text of several lines
+	rank        int  // of two definitions in one line with equally long scopes the higher one gets the end
 }
 
 // endKnown is the symbol of a mark whose end ctags told.
@@ -54,14 +55,46 @@ type openDefinition struct {
 	final  bool   // no line may continue it after closed
 }
 
-// hasBody reports whether definitions of a kind usually have several lines.
-func hasBody(kind string) bool {
+// The ranks of marks: a value with a name has the lines of a lambda in it, and a parameter that is a
+// property has not those of its constructor.
+const (
+	rankLambda = iota
+	rankValue
+	rankBody
+)
+
+// rankOf returns the rank of a definition; ok is false if definitions of its kind have one line. Values
+// of functions are theirs: a use in one is a use in the function.
+func rankOf(s *Symbol) (rank int, ok bool) {
+	switch {
+	case string(s.Name) == "<lambda>":
+		return rankLambda, hasBody(s.Kind)
+	case hasBody(s.Kind):
+		return rankBody, true
+	}
+	switch s.Kind {
+	case "constant", "variable", "property", "field":
+		return rankValue, !runs(s.ParentKind)
+	}
+	return 0, false
+}
+
+// runs reports whether definitions of a kind have statements.
+func runs(kind string) bool {
 	switch kind {
-	case "function", "method", "getter", "setter", "generator", "singletonMethod", "class", "struct", "union", "enum", "interface",
-		"trait", "protocol", "implementation", "object", "module", "namespace":
+	case "function", "method", "getter", "setter", "generator", "singletonMethod":
 		return true
 	}
 	return false
+}
+
+// hasBody reports whether definitions of a kind usually have several lines.
+func hasBody(kind string) bool {
+	switch kind {
+	case "class", "struct", "union", "enum", "interface", "trait", "protocol", "implementation", "object", "module", "namespace":
+		return true
+	}
+	return runs(kind)
 }
 
 // The largest buffers that the next file reuses: bytes of names, and symbols.
@@ -83,11 +116,12 @@ func (e *ends) reset() {
 // addSymbol passes a symbol that ctags has found to use. A symbol that needs an end waits for
 // finish, and so does every symbol after it, so that they stay in order.
 func (e *ends) addSymbol(s Symbol, use func(Symbol)) {
-	needsEnd := s.End == 0 && hasBody(s.Kind)
+	rank, several := rankOf(&s)
+	needsEnd := s.End == 0 && several
 
 	// A known end limits the definitions around it whose ends are not known.
 	if needsEnd || s.End > s.Line {
-		m := mark{line: s.Line, end: s.End, symbol: endKnown, scopeLength: len(s.ParentName), isText: s.Kind == "heredoc"}
+		m := mark{line: s.Line, end: s.End, symbol: endKnown, scopeLength: len(s.ParentName), isText: s.Kind == "heredoc", rank: rank}
 		if needsEnd {
 			m.symbol = len(e.waiting)
 		}
@@ -211,9 +245,9 @@ func (e *ends) openAt(l *sourceLine, first, next int) {
 		case m.isText:
 		case m.symbol == endKnown:
 			e.addLimit(m)
-		case outer < 0 || m.scopeLength < e.marks[outer].scopeLength:
+		case outer < 0 || m.isOutside(&e.marks[outer]):
 			outer, alone = i, true
-		case m.scopeLength == e.marks[outer].scopeLength:
+		case !e.marks[outer].isOutside(m):
 			alone = false
 		}
 	}
@@ -223,14 +257,22 @@ func (e *ends) openAt(l *sourceLine, first, next int) {
 	}
 
 	s := l.shape()
-	if s.braces > 1 || s.isWhole() {
+	if s.braces > 1 || s.isWhole() || e.marks[outer].rank == rankValue && !s.goesOn() {
 		return
 	}
-	d := openDefinition{mark: outer, line: l.number, in: l.in, header: s.header, braced: s.braces > 0 || s.last == '{', value: s.last == '='}
+	d := openDefinition{mark: outer, line: l.number, in: l.in, header: s.header, braced: s.braces > 0 || s.last == '{', value: s.last == '=' || s.arrow}
 	if len(e.limits) > 0 {
 		d.limit = e.limits[len(e.limits)-1]
 	}
 	e.open = append(e.open, d)
+}
+
+// isOutside reports whether m, of two definitions in one line, is around the other or comes before it.
+func (m *mark) isOutside(other *mark) bool {
+	if m.scopeLength != other.scopeLength {
+		return m.scopeLength < other.scopeLength
+	}
+	return m.rank > other.rank
 }
 
 // addLimit inserts the end of m, which ctags told, into e.limits. The end need not be the smallest,

@@ -347,7 +347,7 @@ func TestDefinitionEnds_preferThoseFromCtags(t *testing.T) {
 		{"of the method", []Symbol{{Kind: "class", Line: 1}, {Kind: "method", Line: 2, End: 3}}, "1-8 2-3"},
 		{"of the class", []Symbol{{Kind: "class", Line: 1, End: 6}, {Kind: "method", Line: 2}, {Kind: "method", Line: 5}}, "1-6 2-4 5-0"},
 		{"in any order", []Symbol{{Kind: "method", Line: 5}, {Kind: "method", Line: 2}, {Kind: "class", Line: 1, End: 6}}, "5-0 2-4 1-6"},
-		{"other kinds", []Symbol{{Kind: "variable", Line: 1}, {Kind: "method", Line: 2}, {Kind: "field", Line: 5}}, "1-0 2-4 5-0"},
+		{"other kinds", []Symbol{{Kind: "macro", Line: 1}, {Kind: "method", Line: 2}, {Kind: "member", Line: 5}}, "1-0 2-4 5-0"},
 	} {
 		var got []string
 		use := func(s Symbol) { got = append(got, fmt.Sprintf("%d-%d", s.Line, s.End)) }
@@ -431,7 +431,7 @@ func FuzzDefinitionEnds_areNestedAndInTheFile(f *testing.F) {
 		var told, got []Symbol
 		use := func(s Symbol) { got = append(got, s) }
 		for i := 0; i+1 < len(marks) && i < 400; i += 2 {
-			s := Symbol{Kind: "method", Line: uint32(marks[i]), ParentName: []byte(strings.Repeat("p", int(marks[i+1]%3)))}
+			s := Symbol{Kind: []string{"method", "property"}[marks[i+1]/3%2], Line: uint32(marks[i]), ParentName: []byte(strings.Repeat("p", int(marks[i+1]%3)))}
 			if known := uint32(marks[i+1]) / 16; known > 0 {
 				s.End = s.Line + known
 			}

@@ -73,6 +73,7 @@ type lineShape struct {
 	braces int  // number of opened minus closed braces
 	last   byte // last byte of its code, before a comment
 	header bool // it ends inside parameters
+	arrow  bool // it ends with => or ->, which a value or statements follow
 	ended  bool // it ends with a closing brace or a semicolon, perhaps followed by a comma
 }
 
@@ -81,6 +82,9 @@ func (s lineShape) isWhole() bool { return s.ended && s.braces <= 0 }
 
 // opens reports whether the line ends with an opening bracket.
 func (s lineShape) opens() bool { return s.last != 0 && bytes.IndexByte([]byte("{([<"), s.last) >= 0 }
+
+// goesOn reports whether a value that begins in the line goes on in the next.
+func (s lineShape) goesOn() bool { return s.opens() || s.braces > 0 || s.last == '=' || s.arrow }
 
 // shape returns the shape of the line, which it computes once.
 func (l *sourceLine) shape() lineShape {
@@ -116,6 +120,7 @@ func (l *sourceLine) shape() lineShape {
 		beforeLast = rest[len(rest)-1]
 	}
 
+	s.arrow = s.last == '>' && (beforeLast == '=' || beforeLast == '-')
 	s.header = bytes.IndexByte([]byte("([<,"), s.last) >= 0 || s.last == '{' && bytes.IndexByte([]byte("([<,:="), beforeLast) >= 0
 	s.ended = s.last == '}' || s.last == ';' || s.last == ',' && beforeLast == '}'
 	return *s
