@@ -265,7 +265,7 @@ func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *chang
 		hunks, cut := firstLines(f.Hunks, &left)
 		row.Cut, data.Cut = row.Cut || cut, data.Cut || cut
 		row.At, row.Base = i, path.Base(row.Name)
-		row.Code = template.HTML(appendHunks(nil, hunks, shard.Language(row.Name, nil), changeViews[as.view]))
+		row.Code = template.HTML(appendHunks(nil, hunks, cmp.Or(f.Language, shard.Language(row.Name, nil)), f.Language != "", changeViews[as.view]))
 		data.Files = append(data.Files, row)
 	}
 	data.Dirs = dirsOf(data.Files)
@@ -383,8 +383,9 @@ const (
 	newSide
 )
 
-// appendHunks appends the changed lines of a file.
-func appendHunks(dst []byte, hunks []browse.DiffHunk, language string, as changeView) []byte {
+// appendHunks appends the changed lines of a file. Its hunks say what is open at their start if
+// known is true; else the page guesses.
+func appendHunks(dst []byte, hunks []browse.DiffHunk, language string, known bool, as changeView) []byte {
 	for _, h := range hunks {
 		dst = fmt.Appendf(dst, `<div class="row hunk"><code>@@ -%d,%d +%d,%d @@ `, h.OldStart, h.OldLines, h.NewStart, h.NewLines)
 		dst = append(layout.AppendText(dst, []byte(h.Heading)), "</code></div>\n"...)
@@ -392,12 +393,17 @@ func appendHunks(dst []byte, hunks []browse.DiffHunk, language string, as change
 		rows := linesOf(h)
 		markChanged(rows)
 
-		dst = as.draw(dst, rows, paintersOf(rows, language))
+		sides := [2]*painter{newPainter(language, h.OldOpen), newPainter(language, h.NewOpen)}
+		if !known {
+			sides = paintersOf(rows, language)
+		}
+		dst = as.draw(dst, rows, sides)
 	}
 	return dst
 }
 
-// paintersOf is a painter for each side, because a comment may be open on one side only.
+// paintersOf returns a painter for each side, because a comment may be open on one side only. It
+// guesses what is open from the lines of the hunk.
 func paintersOf(rows []changedLine, language string) (sides [2]*painter) {
 	for side, other := range []byte{'+', '-'} {
 		var text []byte

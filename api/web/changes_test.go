@@ -14,6 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard/lex"
 )
 
 // In two similar lines the words that differ are marked; in other lines nothing is.
@@ -72,7 +73,7 @@ func TestDiffViews_showEachLineInItsPlace(t *testing.T) {
 			`<div class="pair"><span class="no"></span><code class="none"></code><span class="no">6</span><code class="add">+</code>`,
 		}},
 	} {
-		got := string(appendHunks(nil, []browse.DiffHunk{hunk}, "Go", changeViews[c.view]))
+		got := string(appendHunks(nil, []browse.DiffHunk{hunk}, "Go", false, changeViews[c.view]))
 		at := 0
 		for _, want := range c.want {
 			i := strings.Index(got[at:], want)
@@ -151,7 +152,7 @@ func FuzzDiffViews_showTheTextAndEscapeMarkup(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body, language string) {
 		h := browse.DiffHunk{OldStart: 1, NewStart: 1, Body: body}
 		for _, v := range changeViews {
-			z := html.NewTokenizer(strings.NewReader(string(appendHunks(nil, []browse.DiffHunk{h}, language, v))))
+			z := html.NewTokenizer(strings.NewReader(string(appendHunks(nil, []browse.DiffHunk{h}, language, false, v))))
 			for more := true; more; {
 				switch z.Next() {
 				case html.ErrorToken:
@@ -209,7 +210,7 @@ func TestDiff_showsChangedLineEnds(t *testing.T) {
 	} {
 		hunks := []browse.DiffHunk{{OldStart: 1, NewStart: 1, Body: body}}
 		for _, as := range changeViews {
-			if n := strings.Count(string(appendHunks(nil, hunks, "Text", as)), "␍"); n != want {
+			if n := strings.Count(string(appendHunks(nil, hunks, "Text", false, as)), "␍"); n != want {
 				t.Errorf("%q as %v shows %d carriage returns, want %d", body, as.name, n, want)
 			}
 		}
@@ -217,6 +218,20 @@ func TestDiff_showsChangedLineEnds(t *testing.T) {
 }
 
 // The number of rows of a page is limited, however short they are.
+// A hunk within a comment that neither opens nor closes in it has the colours of a comment, because
+// it says what is open.
+func TestDiffViews_colourAHunkThatBeginsInAComment(t *testing.T) {
+	open := lex.For("C").After([]byte("/*\n"), 0)
+	hunks := []browse.DiffHunk{{OldStart: 9, OldLines: 1, NewStart: 9, NewLines: 1, Body: "-if (one)\n+if (two)\n", OldOpen: open, NewOpen: 0}}
+	for _, view := range changeViews {
+		got := string(appendHunks(nil, hunks, "C", true, view))
+		old, now, _ := strings.Cut(got, "+<")
+		if strings.Contains(old, `class="k"`) || !strings.Contains(now, `class="k"`) {
+			t.Errorf("%s: %s", view.name, got)
+		}
+	}
+}
+
 func TestDiffPage_limitsItsRows(t *testing.T) {
 	t.Parallel()
 	hunks := []browse.DiffHunk{{Body: " a\n-b\n+c\n"}, {Body: "-d\n\\ No newline at end of file"}, {Body: "+e\n"}}

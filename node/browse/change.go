@@ -103,6 +103,9 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 	for i := range d.Files {
 		out.Files[i] = diffFile(&d.Files[i])
 	}
+	if req.PerPage > 0 {
+		s.openHunks(ctx, head, out.Files)
+	}
 	return out, nil
 }
 

@@ -215,6 +215,10 @@ type DiffFile struct {
 	Hunks            []DiffHunk
 	Cut              bool // hunks were left out
 	Similarity       int  // of a renamed file, in percent
+
+	// With pages of files: the language of the file. "" if it is unknown, or if the hunks do not
+	// say what is open.
+	Language string
 }
 
 // DiffHunk is one run of changed lines. Body has the lines with their ' ', '+' or '-'.
@@ -223,6 +227,8 @@ type DiffHunk struct {
 	NewStart, NewLines int
 	Heading            string
 	Body               string
+
+	OldOpen, NewOpen lex.State // comment or text that is open at the first line of each side, if the file has a Language
 }
 
 // BlameRequest asks for the commit that wrote each line of a file.
