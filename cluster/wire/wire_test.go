@@ -24,7 +24,7 @@ const patience = time.Minute // for what takes no time on an idle machine
 var errBusy = errors.New("too busy")
 
 // start runs a port until the test ends. set may change its options.
-func start(t *testing.T, key Key, cluster, node string, set ...func(*Options)) *Port {
+func start(t testing.TB, key Key, cluster, node string, set ...func(*Options)) *Port {
 	t.Helper()
 	o := Options{
 		Listen: "127.0.0.1:0", Self: Peer{Cluster: cluster, Node: node, Epoch: 1}, Keys: Keys{key},
