@@ -137,13 +137,13 @@ func (d *deadFile) readSections() error {
 	return nil
 }
 
-// viewOf returns how to read repository i of the shard, and caches the result. It returns an error
-// if the file belongs to another shard or repository.
-func (d *deadFile) viewOf(s *shard, i int) (*repoView, error) {
+// viewOf returns how to read repository i of the shard as repo, and caches the result. It returns an
+// error if the file belongs to another shard or repository.
+func (d *deadFile) viewOf(s *shard, i int, repo uint32) (*repoView, error) {
 	if err := d.ready(); err != nil {
 		return nil, err
 	}
-	if d.shard != s.f.Name() || d.repo.ID != s.m.repos[i].ID {
+	if d.shard != s.f.Name() || d.repo.ID != repo {
 		return nil, d.f.Damaged("it belongs to %s", d.shard)
 	}
 
@@ -152,7 +152,7 @@ func (d *deadFile) viewOf(s *shard, i int) (*repoView, error) {
 	}
 
 	// Compute each mask of the shard in the generation of this file.
-	v := &repoView{id: d.repo.ID, revisions: d.repo.Revisions, always: ^uint64(0), changed: map[uint32]uint64{}}
+	v := &repoView{id: d.repo.ID, name: d.repo.Name, revisions: d.repo.Revisions, always: ^uint64(0), changed: map[uint32]uint64{}}
 	v.masks = make([]uint64, s.masks.Len())
 	for k := range v.masks {
 		v.masks[k] = mapBits(d.from, s.masks.At(k))

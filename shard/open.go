@@ -208,7 +208,7 @@ func (s *shard) checkOccurrences() error {
 
 	s.base = make([]repoView, len(m.repos))
 	for i, r := range m.repos {
-		s.base[i] = repoView{id: r.ID, revisions: r.Revisions, masks: masks, always: ^uint64(0)}
+		s.base[i] = repoView{id: r.ID, name: r.Name, revisions: r.Revisions, masks: masks, always: ^uint64(0)}
 	}
 
 	for o := range m.occurs {
@@ -312,11 +312,15 @@ func (s *shard) shareOf(repo int) share {
 	if len(s.m.repos) == 1 {
 		return share{s.m.textBytes, s.m.documents}
 	}
+	return s.shareWith(func(o int) bool { return int(s.occRepo.At(o)) == repo })
+}
 
+// shareWith returns how much of the file the documents are of which an occurrence is wanted.
+func (s *shard) shareWith(wanted func(o int) bool) share {
 	var sum share
 	for d := range s.m.documents {
 		for o := s.docOccur.At(d); o < s.docOccur.At(d+1); o++ {
-			if int(s.occRepo.At(int(o))) != repo {
+			if !wanted(int(o)) {
 				continue
 			}
 

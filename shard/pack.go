@@ -98,9 +98,9 @@ func newViewSource(v *View) (*viewSource, error) {
 // places, sources and src.known.
 func (src *viewSource) addMember(m *member, infos map[uint32]Repository, places map[uint32]map[occurrenceKey]uint64, sources map[string]textSource) {
 	sh := m.sh
-	for i, r := range m.repos {
+	for _, r := range m.repos {
 		if r != nil {
-			infos[r.id] = Repository{ID: r.id, Name: sh.m.repos[i].Name, Revisions: r.revisions}
+			infos[r.id] = Repository{ID: r.id, Name: r.name, Revisions: r.revisions}
 			if places[r.id] == nil {
 				places[r.id] = map[occurrenceKey]uint64{}
 			}

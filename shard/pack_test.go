@@ -39,6 +39,7 @@ func TestPackedIndex_answersLikeItsParts(t *testing.T) {
 				parts = append(parts, b.Part)
 			}
 		}
+		parts = w.addCopy(t, r, set, parts, 0, 2)
 		built, err := set.Pack(context.Background(), parts, BuildOptions{})
 		if err != nil {
 			t.Fatal(err)

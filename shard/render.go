@@ -173,12 +173,12 @@ func (s *search) bestHits(hits []hit) []hit {
 // repoName returns the name of the repository of a hit: the present one if the request gives names,
 // else the one when the shard was built.
 func (n hit) repoName(s *search) string {
-	repo := n.run.b.s.occRepo.At(int(n.occ))
+	repo := n.run.m.repos[n.run.b.s.occRepo.At(int(n.occ))]
 	if s.r.Rank != nil {
-		name, _ := s.r.Rank(n.run.m.repos[repo].id)
+		name, _ := s.r.Rank(repo.id)
 		return name
 	}
-	return n.run.b.s.m.repos[repo].Name
+	return repo.name
 }
 
 // revisions returns the names of the revisions that contain the file and for which the query holds.

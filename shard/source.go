@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -91,13 +92,15 @@ func (s *share) add(textBytes int64) {
 	s.documents++
 }
 
-// describe returns the Built of a part with this share, in a file of size bytes. In a pack it divides
-// size among the repositories by their text.
+// describe returns the Built of a part with this share, in a file of size bytes. Of a file of several
+// repositories each has the bytes in proportion to its text.
 func (s *share) describe(part Part, size int64, m *meta) Built {
 	b := Built{Part: part, Bytes: size, TextBytes: s.text, Documents: s.documents}
 	if len(m.repos) > 1 {
 		b.Pack = max(m.textBytes, 1)
-		b.Bytes = int64(float64(size) * float64(s.text) / float64(b.Pack))
+	}
+	if len(m.repos) > 1 || part.BuiltFor != 0 {
+		b.Bytes = int64(float64(size) * float64(s.text) / float64(max(m.textBytes, 1)))
 	}
 	return b
 }
@@ -109,6 +112,38 @@ type Part struct {
 	Shard   FileID // of [KindShard]
 	Dead    FileID // of [KindDead]: what a later generation changed about the repository; zero means none
 	Symbols FileID // of [KindSymbols]: the symbols of the documents; zero means none yet
+
+	// BuiltFor is the repository whose documents these are in the shard, if it is another one, of
+	// which Repo is a copy; 0 means Repo. Such a part always has a .dead file.
+	BuiltFor uint32
+}
+
+// ownerInShard returns the id of the repository that the part has in its shard file.
+func (p Part) ownerInShard() uint32 { return cmp.Or(p.BuiltFor, p.Repo) }
+
+// AsCopy returns the part as that of a repository that is a copy of the part's, for [Set.Update].
+func (p Part) AsCopy(repo uint32) Part {
+	part := Part{Repo: repo, Shard: p.Shard, Symbols: p.Symbols}
+	if owner := p.ownerInShard(); owner != repo {
+		part.BuiltFor = owner
+	}
+	return part
+}
+
+// GroupKey identifies the group of a part among all groups.
+type GroupKey struct {
+	Shard, Symbols FileID
+	Copy           uint32 // the repository, if the shard was built for another one
+}
+
+// GroupKey returns the key of the group of the part. Repositories of one pack are searched
+// together. A copy of a repository reads the same documents in another way, so it is searched alone.
+func (p Part) GroupKey() GroupKey {
+	k := GroupKey{Shard: p.Shard, Symbols: p.Symbols}
+	if p.BuiltFor != 0 {
+		k.Copy = p.Repo
+	}
+	return k
 }
 
 // Files returns the names of the files of the part.

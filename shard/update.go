@@ -14,6 +14,9 @@ import (
 // small or have many dead documents, it rewrites them: their documents go into the delta, too.
 // Documents of parts that are missing or damaged are read again.
 //
+// For the first generation of a copy of another repository, old has the parts of that repository, as
+// [Part.AsCopy] returns them. So a copy costs what it does not have in common.
+//
 // The returned parts replace all of old; their files are in the set.
 //
 //	current   s1 {a b c d e}     s2 {f}         a push changes the files b and f
@@ -94,15 +97,15 @@ type prior struct {
 
 // newPrior returns the part of a repository in a member; nil if there is none.
 func newPrior(m *member, repo uint32) *prior {
-	i, ok := m.sh.repoIndex(repo)
-	if !ok || m.repos[i] == nil {
-		return nil
-	}
-
 	for _, p := range m.parts {
-		if p.Repo == repo {
-			return &prior{m: m, part: p, index: i, share: m.sh.shareOf(i)}
+		if p.Repo != repo {
+			continue
 		}
+		i, ok := m.sh.repoIndex(p.ownerInShard())
+		if !ok || m.repos[i] == nil {
+			return nil
+		}
+		return &prior{m: m, part: p, index: i, share: m.sh.shareOf(i)}
 	}
 	return nil
 }
@@ -221,6 +224,11 @@ func (u *update) keepParts(s *Set) ([]Built, error) {
 			return nil, err
 		}
 
+		// Of another repository's shard count only what this repository has too: the size must not
+		// tell of the other one.
+		if part.BuiltFor != 0 {
+			p.share = p.m.sh.shareWith(func(o int) bool { return p.next[o] != 0 })
+		}
 		b := p.share.describe(part, p.m.entry.size, p.m.sh.m)
 		b.Occurrences = p.alive
 		built = append(built, b)
@@ -249,7 +257,7 @@ func (p *prior) nextPart(s *Set, repo Repository) (part Part, err error) {
 		}
 	}
 
-	if same && slices.EqualFunc(repo.Revisions, sh.m.repos[p.index].Revisions, isSameRevision) {
+	if same && part.BuiltFor == 0 && slices.EqualFunc(repo.Revisions, sh.m.repos[p.index].Revisions, isSameRevision) {
 		part.Dead = FileID{}
 		return part, nil
 	}

@@ -69,6 +69,9 @@ func TestUpdateIndex_agreesWithAScan(t *testing.T) {
 		set, parts := w.built(t, t.TempDir(), seed%2 == 0, BuildOptions{})
 		deltas := 0
 		for round := range 12 {
+			if seed%3 == 0 && r.IntN(4) == 0 && len(w.repos) < 4 {
+				parts = w.addCopy(t, r, set, parts, r.IntN(len(w.repos)), round)
+			}
 			i := r.IntN(len(w.repos))
 			w.evolve(r, i, round)
 			var mine, others []Part

@@ -21,8 +21,8 @@ type View struct {
 	once    sync.Once // guards Release
 }
 
-// Group is the parts with the same shard file and the same symbols file: one part for a shard of
-// one repository, one for each repository of a pack. [Groups] makes groups, and they are immutable.
+// Group is the parts with the same [Part.GroupKey]: one part for a shard of one repository, one for
+// each repository of a pack. [Groups] makes groups, and they are immutable.
 // Searches of the same parts should use the same group, because each file caches how to read its
 // latest groups.
 type Group struct {
@@ -58,15 +58,14 @@ const (
 	groupCost = 256
 )
 
-// Groups groups parts by their files, in the order in which the files first occur.
+// Groups groups parts by their keys, in the order in which the keys first occur.
 func Groups(parts []Part) []*Group {
-	type files struct{ shard, symbols FileID }
-	at := make(map[files]*Group)
+	at := make(map[GroupKey]*Group)
 	var groups []*Group
 
 	// Parts of one file are searched together, however many repositories it has.
 	for _, p := range parts {
-		key := files{p.Shard, p.Symbols}
+		key := p.GroupKey()
 		g := at[key]
 		if g == nil {
 			g = &Group{}
@@ -151,7 +150,7 @@ type groupView struct {
 // Limits of the caches of group views. Several are cached, because users with access to different
 // repositories search different groups of the same file.
 const (
-	maxGroupViews     = 8        // views for one file
+	maxGroupViews     = 64       // views for one file
 	maxGroupViewBytes = 64 << 20 // bytes for all files; above that a file still caches its latest view
 )
 
@@ -214,6 +213,7 @@ func (j *groupView) bytes() int64 {
 // repoView says how to read one repository in a shard. It is immutable.
 type repoView struct {
 	id        uint32
+	name      string // when the shard or the .dead file was written
 	revisions []Revision
 	masks     []uint64          // by number of a mask in the shard: the mask in this generation
 	changed   map[uint32]uint64 // by occurrence: its mask, if that in masks is wrong
@@ -289,7 +289,7 @@ func (m *member) buildGroupView() error {
 	m.documents = s.m.documents
 	m.full = true
 	for k, p := range m.parts {
-		i, ok := s.repoIndex(p.Repo)
+		i, ok := s.repoIndex(p.ownerInShard())
 		if !ok {
 			continue
 		}
@@ -297,7 +297,7 @@ func (m *member) buildGroupView() error {
 		m.repos[i] = &s.base[i]
 		if !p.Dead.IsZero() {
 			m.full = false
-			v, err := m.dead[k].dead.viewOf(s, i)
+			v, err := m.dead[k].dead.viewOf(s, i, p.Repo)
 			if err != nil {
 				return err
 			}

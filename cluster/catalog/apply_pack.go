@@ -25,7 +25,7 @@ func FilesHash(shards []ShardRef, pick func(id string) bool) uint64 {
 func (c *FinishPack) malformedReason() string {
 	// A new pack contains only live data, so it has no side file of dead occurrences.
 	for _, s := range c.Packs {
-		if !isHash(s.ID) || s.Dead != "" || s.Symbols != "" && !isHash(s.Symbols) || s.Slice != 0 || s.Pack < 0 {
+		if !isHash(s.ID) || s.Dead != "" || s.Symbols != "" && !isHash(s.Symbols) || s.Slice != 0 || s.Pack < 0 || s.BuiltFor != 0 {
 			return "a pack is not named by a SHA-256, or is not a whole one"
 		}
 	}

@@ -103,6 +103,8 @@ type ShardRef struct {
 	Symbols string
 	// Pack is the bytes of text of the whole file, if several repositories share it; otherwise 0.
 	Pack int64
+	// BuiltFor is the repository that the file was built for, if this one is a copy of it; otherwise 0.
+	BuiltFor RepoID
 }
 
 // Indexed reports whether the repository has a generation to search.

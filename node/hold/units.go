@@ -55,7 +55,7 @@ func Parts(repo *catalog.Repo) []shard.Part {
 
 // PartOf returns one shard of a repository in the type of package shard.
 func PartOf(repo catalog.RepoID, s catalog.ShardRef) shard.Part {
-	return shard.Part{Repo: repo, Shard: fileID(s.ID), Dead: fileID(s.Dead), Symbols: fileID(s.Symbols)}
+	return shard.Part{Repo: repo, Shard: fileID(s.ID), Dead: fileID(s.Dead), Symbols: fileID(s.Symbols), BuiltFor: s.BuiltFor}
 }
 
 // RefOf returns a built shard in the type of the catalog: the inverse of PartOf.
@@ -68,6 +68,8 @@ func RefOf(b shard.Built) catalog.ShardRef {
 		Docs:    uint32(b.Documents),
 		Text:    b.TextBytes,
 		Pack:    b.Pack,
+
+		BuiltFor: b.BuiltFor,
 	}
 }
 

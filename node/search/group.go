@@ -16,6 +16,7 @@ type leafGroup struct {
 	Shard, Symbols string
 	Repos          []byte            // for each: the distance to the id before it, and its recency
 	Dead           map[uint32]string // by repository: name of its .dead file
+	BuiltFor       uint32            // as in shard.Part; such a group has one repository
 
 	group *shard.Group
 	rank  map[uint32]rank
@@ -26,6 +27,7 @@ func (g *leafGroup) pack() {
 	first := g.group.Parts[0]
 	g.Shard = first.Shard.Name(shard.KindShard)
 	g.Symbols = first.Symbols.Name(shard.KindSymbols)
+	g.BuiltFor = first.BuiltFor
 
 	// A repository takes about three bytes: ids are in order, so the distance to the one before is
 	// small.
@@ -74,11 +76,11 @@ func (g *leafGroup) unpack(ranks map[uint32]rank) ([]shard.Part, error) {
 			return nil, err
 		}
 
-		parts = append(parts, shard.Part{Repo: repo, Shard: file, Dead: dead, Symbols: symbols})
+		parts = append(parts, shard.Part{Repo: repo, Shard: file, Dead: dead, Symbols: symbols, BuiltFor: g.BuiltFor})
 		b = b[w+1:]
 	}
 
-	if len(parts) == 0 {
+	if len(parts) == 0 || g.BuiltFor != 0 && len(parts) > 1 {
 		return nil, errGroup
 	}
 	return parts, nil

@@ -165,14 +165,14 @@ func newLayout(view *catalog.View, last *layout) *layout {
 	}
 
 	// Repositories of one pack are in one group.
-	known := map[groupKey]*layoutFile{}
+	known := map[shard.GroupKey]*layoutFile{}
 	if last != nil {
 		for _, f := range last.files {
-			known[groupKeyOf(f.group)] = f
+			known[f.group.Parts[0].GroupKey()] = f
 		}
 	}
 	for _, g := range shard.Groups(parts) {
-		f := known[groupKeyOf(g)]
+		f := known[g.Parts[0].GroupKey()]
 		if f == nil || !f.group.Same(g) {
 			f = newLayoutFile(g)
 		}
@@ -180,11 +180,6 @@ func newLayout(view *catalog.View, last *layout) *layout {
 	}
 	return l
 }
-
-// groupKey identifies a group by its shard and its symbols.
-type groupKey struct{ shard, symbols shard.FileID }
-
-func groupKeyOf(g *shard.Group) groupKey { return groupKey{g.Parts[0].Shard, g.Parts[0].Symbols} }
 
 // commonFiles returns the ids of the files that all repositories of a group need: the shard and its
 // symbols.
