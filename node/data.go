@@ -58,10 +58,11 @@ func (n *Node) wireJobs(tools host.Tools) {
 // buildOptions returns the settings with which this node builds indexes.
 func (n *Node) buildOptions() job.BuildOptions {
 	return job.BuildOptions{
-		Always:     n.alwaysPatterns,
-		Tagger:     n.tags.tag,
-		TaggerName: n.tags.name,
-		SliceBytes: n.opt.SliceBytes,
-		Workers:    n.opt.Cores,
+		Always:      n.alwaysPatterns,
+		Tagger:      n.tags.tag,
+		TaggerName:  n.tags.name,
+		SliceBytes:  n.opt.SliceBytes,
+		MinCopyText: n.opt.MinCopyText,
+		Workers:     n.opt.Cores,
 	}
 }

@@ -82,6 +82,10 @@ type Options struct {
 	// four times as much index is placed shard by shard.
 	SliceBytes int64
 
+	// MinCopyText is the text in bytes from which on a copy of another repository shares its index
+	// files; 0 means 1 MiB.
+	MinCopyText int64
+
 	Tracer     *trace.Tracer                    // nil traces nothing
 	Slow       time.Duration                    // searches of shards here that take as long are logged; 0 for none
 	Log        *slog.Logger                     // nil discards

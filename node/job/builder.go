@@ -27,6 +27,9 @@ type BuildOptions struct {
 	TaggerName string
 	// SliceBytes limits the text of one shard; 0 means 512 MiB.
 	SliceBytes int64
+	// MinCopyText is the text in bytes from which on a copy of another repository shares its files; 0
+	// means 1 MiB.
+	MinCopyText int64
 	// Workers limits the cores that a build uses; 0 means all.
 	Workers int
 }
@@ -37,6 +40,7 @@ type builder struct {
 	settings func() config.Settings
 	opt      BuildOptions
 	slots    chan struct{} // holds a value per build that uses the processors
+	first    firstBuilds
 }
 
 // maxBuilds limits concurrent builds on a node: each uses all processors, and much memory.
@@ -87,7 +91,7 @@ func (b *builder) acquireProcessor(ctx context.Context, a *attempt) (release fun
 }
 
 // buildShards builds the shards of the next generation. It adds to the live shards if these are here and
-// were built with the same options.
+// were built with the same options, or else to those of a repository with nearly the same files.
 func (b *builder) buildShards(ctx context.Context, a *attempt, repo *catalog.Repo, src *source, options string) ([]shard.Built, error) {
 	a.setStep("building")
 	opt := b.options()
@@ -96,10 +100,37 @@ func (b *builder) buildShards(ctx context.Context, a *attempt, repo *catalog.Rep
 		defer heap.Small()()
 	}
 
-	if optionsPart(repo.InputKey) == options && len(repo.Shards) > 0 && b.files.Complete(repo) {
+	if b.hasGeneration(repo, options) {
 		return b.files.Update(ctx, hold.Parts(repo), src, opt)
 	}
+
+	// Guard the files of an original: it may get others while this build runs.
+	if original := b.originalOf(a.cluster.View(), src, options); original != nil {
+		if err := a.adopt(fileNames(original)...); err == nil {
+			return b.files.Update(ctx, partsAsCopy(original, repo.ID), src, opt)
+		}
+	}
 	return b.files.Build(ctx, src, opt)
+}
+
+// hasGeneration reports whether the live shards of a repository are on this node, and were built with
+// the given options.
+func (b *builder) hasGeneration(repo *catalog.Repo, options string) bool {
+	return optionsPart(repo.InputKey) == options && len(repo.Shards) > 0 && b.files.Complete(repo)
+}
+
+// awaitOriginal waits while this node builds the first index of a repository that has nearly the same
+// files. Until the attempt ends, copies of this repository wait for it in turn.
+func (b *builder) awaitOriginal(ctx context.Context, a *attempt, repo *catalog.Repo, src *source, options string) error {
+	if b.hasGeneration(repo, options) || src.totalSize() < b.minCopyText() {
+		return nil
+	}
+	a.setStep("waiting for a processor")
+	leave, err := b.first.enter(ctx, src)
+	if err == nil {
+		a.guards = append(a.guards, leave)
+	}
+	return err
 }
 
 // addSymbols finds the symbols of the built shards that have none. It copies the symbols of texts

@@ -333,6 +333,15 @@ func (x *indexer) buildGeneration(ctx context.Context, a *attempt, in *input) ([
 		return nil, nil
 	}
 
+	src, err := x.listFiles(ctx, a, in)
+	if err != nil {
+		return nil, err
+	}
+	x.copies.CopyMissingFiles(ctx, in.repo) // to build on top of the live shards
+	if err := x.builder.awaitOriginal(ctx, a, in.repo, src, in.options); err != nil {
+		return nil, err
+	}
+
 	// Builds take turns on this node's processors.
 	release, err := x.builder.acquireProcessor(ctx, a)
 	if err != nil {
@@ -340,18 +349,23 @@ func (x *indexer) buildGeneration(ctx context.Context, a *attempt, in *input) ([
 	}
 	defer release()
 
-	a.setStep("listing files")
-	src, err := newSource(ctx, in.mirror, in.repo, in.revs)
-	if err != nil {
-		return nil, err
-	}
-
-	x.copies.CopyMissingFiles(ctx, in.repo) // to build on top of the live shards
 	built, err := x.builder.buildShards(ctx, a, in.repo, src, in.options)
 	if err != nil {
 		return nil, fmt.Errorf("build: %w", err)
 	}
 	return built, nil
+}
+
+// listFiles lists the files of the revisions to index.
+func (x *indexer) listFiles(ctx context.Context, a *attempt, in *input) (*source, error) {
+	release, err := x.builder.acquireProcessor(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+
+	a.setStep("listing files")
+	return newSource(ctx, in.mirror, in.repo, in.revs)
 }
 
 // publish makes the built files the live generation of the repository: it opens them, has another
