@@ -116,7 +116,8 @@ func TestAlertRules_fireExactlyOnTheirFault(t *testing.T) {
 	}
 }
 
-// The dashboard has every metric of connections, each panel says what it shows, and no two overlap.
+// The dashboard has every metric of connections. Each panel says what it shows, asks for the chosen
+// cluster and node, and overlaps no other.
 func TestDashboard_showsEveryConnectionMetric(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
@@ -155,6 +156,11 @@ func TestDashboard_showsEveryConnectionMetric(t *testing.T) {
 		}
 		for _, target := range p.Targets {
 			shown.WriteString(target.Expr + "\n")
+			for _, selector := range regexp.MustCompile(`\{[^}]*\}`).FindAllString(target.Expr, -1) {
+				if !strings.Contains(selector, `cluster=~"$cluster"`) || !strings.Contains(selector, `instance=~"$instance"`) {
+					t.Errorf("%q asks for %s, whatever cluster and node are chosen", p.Title, selector)
+				}
+			}
 		}
 	}
 
