@@ -30,6 +30,9 @@ type play struct {
 	files map[string]string
 	node  bool
 
+	// account runs the commands with the key of an account; ID is then the id of its newest watch.
+	account bool
+
 	// ahead has the commands that the prose asks for before the command with the key's prefix,
 	// separated by ;. STOP stops the nodes, a shoal serve starts one, and NODE is the newest
 	// node.
@@ -69,11 +72,11 @@ var plays = []play{
 		left: map[string]string{"sudo cp": "it needs the package", "sudo chown": "it needs the package", "sudo systemctl": "it needs systemd"}},
 	{page: "how-to/models.md", node: true, left: map[string]string{
 		"shoal models check": "no model is configured", "shoal ask": "no model is configured", "curl": "no model is configured"}},
-	{page: "how-to/monitor.md", files: map[string]string{"shoal.json": oneRepo}, left: map[string]string{"cp": "it needs the package", "sudo": "it needs the package"}},
+	{page: "how-to/monitor.md", files: map[string]string{"shoal.json": oneRepo}, ahead: map[string]string{"shoal key": "shoal serve --config shoal.json", "shoal serve": "STOP"}, left: map[string]string{"cp": "it needs the package", "sudo": "it needs the package"}},
 	{page: "how-to/add-remove-replace.md", node: true, ahead: map[string]string{"shoal serve": "cp /var/lib/shoal/cluster.key ."},
 		left: map[string]string{"shoal remove": "the page drains and removes one node three times"}},
 	{page: "how-to/rotate-keys.md", node: true},
-	{page: "how-to/watch.md", node: true, left: map[string]string{"shoal watch": "the operator has no account"}},
+	{page: "how-to/watch.md", node: true, account: true, left: map[string]string{"shoal watch change ID --mail": "it needs a mail server"}},
 	{page: "how-to/harden.md", left: map[string]string{"shoal serve": "it needs an authority that reaches port 443"}},
 }
 
@@ -135,6 +138,7 @@ type stage struct {
 	dir    string
 	net    string // the first three bytes of its addresses
 	nodes  []*exec.Cmd
+	key    string // of the account that runs the commands; "" for the operator
 	places *strings.Replacer
 }
 
@@ -172,6 +176,10 @@ func (s *stage) run() {
 	}
 	if s.play.node {
 		s.serve("shoal serve --config shoal.json --data-dir /var/lib/shoal --listen 10.0.0.1:7700 --cluster-listen 10.0.0.1:7701 --gossip-listen 10.0.0.1:7702 --linger 0s")
+	}
+	if s.play.account {
+		s.do("shoal user create me@example.com")
+		s.key = strings.TrimSpace(s.do("shoal key create mine --user me@example.com"))
 	}
 
 	for _, command := range commandsOf(s.t, s.play.page) {
@@ -256,6 +264,9 @@ func (s *stage) command(ctx context.Context, line string) *exec.Cmd {
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "PATH="+s.dir+":"+os.Getenv("PATH"), "SHOAL_DATA_DIR="+s.dir+"/var", "CTAGS_COMMAND=off",
 		"SHOAL_LISTEN="+s.net+"1:7700", "SHOAL_CLUSTER_LISTEN="+s.net+"1:7701", "SHOAL_GOSSIP_LISTEN="+s.net+"1:7702")
+	if s.key != "" {
+		cmd.Env = append(cmd.Env, "SHOAL_API_KEY="+s.key)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
@@ -284,21 +295,27 @@ func (s *stage) stop(from int) {
 	s.nodes = s.nodes[:from]
 }
 
-// do repeats a command until it succeeds, as a user does who waits for the node.
-func (s *stage) do(line string) {
+// do repeats a command until it succeeds, as a user does who waits for the node. It returns the output.
+func (s *stage) do(line string) string {
 	s.t.Helper()
+	if strings.Contains(line, " ID") {
+		line = strings.ReplaceAll(line, " ID", " "+s.newestWatch())
+	}
 	if strings.Contains(line, "NODE") {
 		line = strings.ReplaceAll(line, "NODE", s.newest())
 	}
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	for {
-		out, err := s.command(ctx, line).CombinedOutput()
+		var complaint strings.Builder
+		cmd := s.command(ctx, line)
+		cmd.Stderr = &complaint
+		out, err := cmd.Output()
 		if err == nil {
-			return
+			return string(out)
 		}
 		if !clock.Wait(ctx, 200*time.Millisecond) {
-			s.t.Fatalf("docs/%s: %s: %v\n%s", s.play.page, line, err, out)
+			s.t.Fatalf("docs/%s: %s: %v\n%s%s", s.play.page, line, err, out, &complaint)
 		}
 	}
 }
@@ -324,4 +341,13 @@ func (s *stage) newest() string {
 			s.t.Fatalf("docs/%s: no second node: %s", s.play.page, out)
 		}
 	}
+}
+
+// newestWatch returns the id of the last watch that the account lists.
+func (s *stage) newestWatch() string {
+	var watches []struct{ ID string }
+	if err := json.Unmarshal([]byte(s.do("shoal watch list --json")), &watches); err != nil || len(watches) == 0 {
+		s.t.Fatalf("docs/%s: no watch: %v", s.play.page, err)
+	}
+	return watches[len(watches)-1].ID
 }
