@@ -54,8 +54,9 @@ type fake struct {
 }
 
 const (
-	memberKey = "shoal_1111111111111111111111111111111111111111111111111111111111111111"
-	ownerKey  = "shoal_2222222222222222222222222222222222222222222222222222222222222222"
+	memberKey  = "shoal_1111111111111111111111111111111111111111111111111111111111111111"
+	ownerKey   = "shoal_2222222222222222222222222222222222222222222222222222222222222222"
+	metricsKey = "shoal_3333333333333333333333333333333333333333333333333333333333333333"
 )
 
 var day = time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
@@ -77,6 +78,11 @@ func (f *fake) Authenticate(_ context.Context, key string) (catalog.Viewer, erro
 	}
 	return catalog.Viewer{}, &nodecall.Error{Kind: nodecall.ErrUnauthenticated, Message: "Not authenticated: the key is unknown, revoked or expired."}
 }
+
+func (f *fake) MetricsViewer(_ context.Context, key string) (catalog.Viewer, bool) {
+	return catalog.Viewer{Role: catalog.RoleMetrics, Name: "prometheus", KeyID: "k3"}, key == metricsKey
+}
+
 func (f *fake) AnonymousAccess() bool { return f.guests }
 
 func (f *fake) Current() error         { return nil }

@@ -53,7 +53,7 @@ func (a *keyRoutes) create(ctx context.Context, c *call, by account.Holder) erro
 		return err
 	}
 
-	req := account.CreateKeyRequest{Name: f.required("name"), Role: f.role(), User: f.text("user"), All: f.flag("allRepositories")}
+	req := account.CreateKeyRequest{Name: f.required("name"), Role: f.role(catalog.RoleMember, catalog.RoleOwner, catalog.RoleMetrics), User: f.text("user"), All: f.flag("allRepositories")}
 	req.Expires = f.lifetime(a.now())
 	if err := f.err(); err != nil {
 		return err

@@ -3,12 +3,9 @@ package api
 import (
 	"bytes"
 	"context"
-	"crypto/subtle"
 	"log/slog"
-	"os"
 	"sort"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -83,7 +80,6 @@ func (m *meter) observe(route, method string, status int, took time.Duration) {
 // metricsRoutes handles GET /metrics.
 type metricsRoutes struct {
 	gatherer     prometheus.Gatherer // nil shows no metrics
-	keyFile      string              // file with a key that only reads metrics; "" for none
 	loopback     bool                // the API listens on loopback only
 	enforces     func() bool         // reports whether viewers may see different repositories; nil means no
 	authenticate authenticator
@@ -96,34 +92,20 @@ func (a *metricsRoutes) routes() []route {
 	}
 }
 
-// access returns accessOwner. If the API is local or has a key for metrics, it returns accessOpen,
-// and [metricsRoutes.admit] checks each call.
+// access returns accessMetrics. If the API is local, it returns accessOpen, and
+// [metricsRoutes.admit] checks each call.
 func (a *metricsRoutes) access() access {
-	if a.loopback || a.keyFile != "" {
+	if a.loopback {
 		return accessOpen
 	}
-	return accessOwner
+	return accessMetrics
 }
 
 // admit refuses callers that may not see metrics, which count all repositories and name
-// connections. With a key for metrics, a caller needs it or an owner's credential. Without one, a
-// local API admits all callers, unless permissions are enforced: then the address of the API
-// requires an owner's credential.
+// connections. A local API admits all callers, unless permissions are enforced.
 func (a *metricsRoutes) admit(ctx context.Context, c *call) error {
-	if a.keyFile != "" {
-		// Read the file for each call, because the operator may replace it.
-		want, err := os.ReadFile(a.keyFile)
-		if err != nil {
-			a.log.Error("the key for metrics could not be read", "err", err)
-		}
-		got, _ := strings.CutPrefix(c.requestHeader("Authorization"), "Bearer ")
-		if key := bytes.TrimSpace(want); len(key) > 0 && subtle.ConstantTimeCompare([]byte(got), key) == 1 {
-			return nil
-		}
-		return a.authenticate(ctx, c, accessOwner)
-	}
-	if c.door == doorAPI && a.enforces != nil && a.enforces() {
-		return a.authenticate(ctx, c, accessOwner)
+	if a.loopback && c.door == doorAPI && a.enforces != nil && a.enforces() {
+		return a.authenticate(ctx, c, accessMetrics)
 	}
 	return nil
 }

@@ -16,13 +16,10 @@ import (
 type Options struct {
 	Listen        string // host:port; port 0 picks one
 	MetricsListen string // host:port for /metrics, /livez and /readyz only; "" for none
-	// MetricsKeyFile is a file with a key that only reads /metrics, at both addresses; "" for
-	// none.
-	MetricsKeyFile string
-	DataDir        string // directory of the operator's socket; "" for none
-	TLSCert        string // file with the certificate chain for Listen and MetricsListen; "" for plain HTTP
-	TLSKey         string // file with the key of TLSCert
-	ACME           ACME   // authority of the certificate, in place of TLSCert and TLSKey
+	DataDir       string // directory of the operator's socket; "" for none
+	TLSCert       string // file with the certificate chain for Listen and MetricsListen; "" for plain HTTP
+	TLSKey        string // file with the key of TLSCert
+	ACME          ACME   // authority of the certificate, in place of TLSCert and TLSKey
 	// AllowedHosts are host names by which clients may call the API, besides that of the base
 	// URL: host, or host:port. "*" allows any.
 	AllowedHosts []string

@@ -441,17 +441,20 @@ func (a aims) arguments(t tool.Tool) (list []object) {
 	return list
 }
 
+func allRoutes(s *Server) []*route {
+	all := append(slices.Clone(s.routes.patterns), s.routes.prefixes...)
+	for _, list := range s.routes.exact {
+		all = append(all, list...)
+	}
+	return all
+}
+
 // It fails if the oracle has no request for a route, a page or a tool's parameter.
 func TestNonInterference_oracleRequestsEveryRoutePageAndToolParameter(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})
 	var names []string
-	for _, list := range s.routes.exact {
-		for _, x := range list {
-			names = append(names, x.method+" "+x.name)
-		}
-	}
-	for _, x := range append(slices.Clone(s.routes.patterns), s.routes.prefixes...) {
+	for _, x := range allRoutes(s) {
 		names = append(names, x.method+" "+x.name)
 	}
 	sort.Strings(names)

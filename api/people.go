@@ -41,7 +41,7 @@ func (a *userRoutes) create(ctx context.Context, c *call, by account.Owner) erro
 		return err
 	}
 
-	req := account.CreateUserRequest{Email: f.required("email"), Name: f.text("name"), Role: f.role()}
+	req := account.CreateUserRequest{Email: f.required("email"), Name: f.text("name"), Role: f.role(catalog.RoleMember, catalog.RoleOwner)}
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (a *userRoutes) change(ctx context.Context, c *call, by account.Owner) erro
 	}
 
 	// An empty name removes the name. A missing one changes nothing.
-	req := account.ChangeUserRequest{User: c.pathValues[0], Role: f.role(), Name: given(f, "name", f.text)}
+	req := account.ChangeUserRequest{User: c.pathValues[0], Role: f.role(catalog.RoleMember, catalog.RoleOwner), Name: given(f, "name", f.text)}
 
 	// Nobody can set an account back to "waiting".
 	switch state := f.text("state"); state {
@@ -179,16 +179,18 @@ func (a *userRoutes) endSessions(ctx context.Context, c *call, by account.Holder
 	}{n})
 }
 
-// role returns the role in the member "role"; RoleNone if it is missing or invalid.
-func (f *fields) role() catalog.Role {
-	switch role := f.text("role"); role {
-	case "member":
-		return catalog.RoleMember
-	case "owner":
-		return catalog.RoleOwner
-	case "":
-	default:
-		f.wrong("role", "expected member or owner")
+// role returns the role in the member "role", one of roles; RoleNone if it is missing or invalid.
+func (f *fields) role(roles ...catalog.Role) catalog.Role {
+	text := f.text("role")
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		if names[i] = r.String(); names[i] == text {
+			return r
+		}
+	}
+	if text != "" {
+		last := len(names) - 1
+		f.wrong("role", "expected %s or %s", strings.Join(names[:last], ", "), names[last])
 	}
 	return catalog.RoleNone
 }

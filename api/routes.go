@@ -14,10 +14,11 @@ import (
 type access uint8
 
 const (
-	accessOpen   access = iota // everybody: the answer says nothing about repositories
-	accessRead                 // whoever has a credential; everybody if anonymous access is on
-	accessOwner                // owners
-	accessHolder               // owners for all things, other accounts for what is theirs
+	accessOpen    access = iota // everybody: the answer says nothing about repositories
+	accessRead                  // whoever has a credential; everybody if anonymous access is on
+	accessOwner                 // owners
+	accessHolder                // owners for all things, other accounts for what is theirs
+	accessMetrics               // owners, and keys with the role metrics
 )
 
 // handler answers a call or returns an error. ctx ends at the route's deadline, when the client

@@ -437,7 +437,7 @@ func (s *Server) enter(c *call, r *route, guest *guest) (leave func(), f *failur
 // credential is invalid, or if the viewer may not call the route.
 func (s *Server) authenticate(ctx context.Context, c *call, r *route) error {
 	req := auth.Request{
-		Authorization: c.requestHeader("Authorization"), APIKey: c.requestHeader(headerKey), Socket: c.door == doorSocket, Tools: c.path == toolPath,
+		Authorization: c.requestHeader("Authorization"), APIKey: c.requestHeader(headerKey), Socket: c.door == doorSocket, Tools: c.path == toolPath, Metrics: r.access == accessMetrics,
 	}
 
 	// Accept a session cookie on pages and where the route allows it, and only without a key.
@@ -458,6 +458,8 @@ func (s *Server) authenticate(ctx context.Context, c *call, r *route) error {
 		_, err = account.AsOwner(v)
 	case accessHolder:
 		_, err = account.AsHolder(v)
+	case accessMetrics:
+		err = account.MayReadMetrics(v)
 	}
 
 	return err

@@ -14,6 +14,8 @@ import (
 type Keys interface {
 	// Authenticate returns the viewer of an API key, or call.ErrUnauthenticated.
 	Authenticate(ctx context.Context, key string) (catalog.Viewer, error)
+	// MetricsViewer returns the viewer of a key with the role metrics; ok is false for others.
+	MetricsViewer(ctx context.Context, key string) (v catalog.Viewer, ok bool)
 	// SessionViewer returns the viewer of the token in a browser's cookie, or
 	// call.ErrUnauthenticated.
 	SessionViewer(ctx context.Context, token string) (catalog.Viewer, error)
@@ -48,6 +50,7 @@ type Request struct {
 	Session               string // token in the browser's cookie; "" if absent or not accepted by the route
 	Socket                bool   // it came over the operator's socket
 	Tools                 bool   // it goes to the tool server, which accepts access tokens
+	Metrics               bool   // it goes to the metrics, which accept keys with that role
 }
 
 // Viewer returns the viewer of a request. It refuses an invalid credential even if anonymous access
@@ -55,7 +58,13 @@ type Request struct {
 func (a *Authenticator) Viewer(ctx context.Context, r Request) (catalog.Viewer, error) {
 	key, given := Credential(r.Authorization, r.APIKey)
 
-	// Refuse every credential while this node may not know of its revocation.
+	if given && r.Metrics {
+		if v, ok := a.keys.MetricsViewer(ctx, key); ok {
+			return v, nil
+		}
+	}
+
+	// Refuse every other credential while this node may not know of its revocation.
 	if given || r.Session != "" {
 		if err := a.keys.Current(); err != nil {
 			return catalog.Viewer{}, err

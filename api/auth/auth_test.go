@@ -28,6 +28,12 @@ func (k keyring) Authenticate(_ context.Context, key string) (catalog.Viewer, er
 	return catalog.Viewer{Role: catalog.RoleMember, Name: "ci"}, nil
 }
 
+func (k keyring) MetricsViewer(_ context.Context, key string) (catalog.Viewer, bool) {
+	return catalog.Viewer{Role: catalog.RoleMetrics, Name: "prometheus"}, key == metricsKey
+}
+
+const metricsKey = account.KeyPrefix + "3333333333333333333333333333333333333333333333333333333333333333"
+
 func (k keyring) SessionViewer(_ context.Context, token string) (catalog.Viewer, error) {
 	if token != "t" {
 		return catalog.Viewer{}, unauthenticated("unknown")
@@ -108,8 +114,8 @@ func TestAgentAccessToken_worksOnlyForTheMCPServer(t *testing.T) {
 	}
 }
 
-// A node that may have missed a revocation accepts no credential. Anonymous access and the
-// operator's socket still work.
+// A node that may have missed a revocation accepts no credential but a key for metrics. Anonymous
+// access and the operator's socket still work.
 func TestStaleNode_acceptsNoCredential(t *testing.T) {
 	t.Parallel()
 	good := account.KeyPrefix + strings.Repeat("a", 64)
@@ -123,6 +129,9 @@ func TestStaleNode_acceptsNoCredential(t *testing.T) {
 		{"a key in the other header", Request{APIKey: good}, ""},
 		{"a session", Request{Session: "t"}, ""},
 		{"a token of an agent", Request{Authorization: "Bearer shoal_at_good", Tools: true}, ""},
+		{"a key for metrics, elsewhere", Request{Authorization: "Bearer " + metricsKey}, ""},
+		{"a key, at the metrics", Request{Authorization: "Bearer " + good, Metrics: true}, ""},
+		{"a key for metrics, at the metrics", Request{Authorization: "Bearer " + metricsKey, Metrics: true}, "prometheus"},
 		{"nothing", Request{}, catalog.Guest().Name},
 		{"the socket", Request{Socket: true}, catalog.Operator().Name},
 	} {

@@ -72,8 +72,12 @@ func (p *keyring) changeKeys(ctx context.Context, v *layout.Visit, by account.Ho
 		_, err = p.apiKeys.RevokeKey(ctx, by, id)
 	} else {
 		var r *account.CreateKeyResponse
+		var role catalog.Role
+		if err := role.UnmarshalText([]byte(v.Form.Get("role"))); err != nil {
+			return "", "", err
+		}
 		days, _ := strconv.Atoi(v.Form.Get("days")) // 0, also for no number: the key does not expire
-		r, err = p.apiKeys.CreateKey(ctx, by, account.CreateKeyRequest{Name: v.Form.Get("name"), Role: roleOf(v.Form.Get("role")), Expires: time.Duration(max(0, days)) * 24 * time.Hour})
+		r, err = p.apiKeys.CreateKey(ctx, by, account.CreateKeyRequest{Name: v.Form.Get("name"), Role: role, Expires: time.Duration(max(0, days)) * 24 * time.Hour})
 		if err == nil {
 			newKey = r.Key // the catalog has only its hash
 		}
@@ -85,11 +89,4 @@ func (p *keyring) changeKeys(ctx context.Context, v *layout.Visit, by account.Ho
 		return "", err.Error(), nil
 	}
 	return newKey, "", err
-}
-
-func roleOf(name string) catalog.Role {
-	if name == "owner" {
-		return catalog.RoleOwner
-	}
-	return catalog.RoleMember
 }

@@ -48,7 +48,7 @@ const maxAccountSets = 2000
 
 // Visible returns the set of repositories that a viewer may know of:
 //
-//	nobody                        none
+//	nobody, keys for metrics      none
 //	the operator, keys for all    every shown repository, see Shown
 //	guests, keys of nobody        shown and open to everybody
 //	an account, also an owner's   these, and shown ones that a grant names or that
@@ -57,7 +57,7 @@ const maxAccountSets = 2000
 // The set is shared: the caller must clone it before changing it.
 func (v *View) Visible(who Viewer) *roaring.Bitmap {
 	switch {
-	case who.Role == RoleNone:
+	case who.Role == RoleNone || who.Role == RoleMetrics:
 		return roaring.New()
 	case who.All:
 		return v.listedSet()

@@ -264,7 +264,8 @@ const (
 
 func (c *CreateKey) apply(t *txn) Result {
 	k := c.Key
-	if k.ID == "" || len(k.Hash) != keyHashLen || len(k.Name) > maxKeyName || k.Role != RoleMember && k.Role != RoleOwner {
+	readsMetrics := k.Role == RoleMetrics && k.Account == "" && !k.All
+	if k.ID == "" || len(k.Hash) != keyHashLen || len(k.Name) > maxKeyName || k.Role != RoleMember && k.Role != RoleOwner && !readsMetrics {
 		return refuse(Invalid, "the key is malformed")
 	}
 

@@ -563,6 +563,8 @@ func TestAPIKey_expiredOrRevokedIsRefused(t *testing.T) {
 	// Two nodes may create the same name at once. The catalog decides.
 	b.refused(Conflict, &CreateKey{Key{ID: "k2", Hash: bytes.Repeat([]byte{8}, 32), Name: "ci", Role: RoleMember}})
 	b.refused(Invalid, &CreateKey{Key{ID: "k3", Hash: []byte("short"), Role: RoleOwner}})
+	b.refused(Invalid, &CreateKey{Key{ID: "k3", Hash: bytes.Repeat([]byte{9}, 32), Role: RoleGuest}})
+	b.refused(Invalid, &CreateKey{Key{ID: "k3", Hash: bytes.Repeat([]byte{9}, 32), Role: RoleMetrics, All: true}})
 	b.do(&TouchKeys{[]string{"k1", "none"}, epoch.Add(time.Minute)})
 	got := b.s.View().KeyByHash(h)
 	if got == nil || got.Name != "ci" || !got.Used.Equal(epoch.Add(time.Minute)) || !got.Created.Equal(epoch) {

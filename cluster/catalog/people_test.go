@@ -62,6 +62,7 @@ func TestVisibleRepositories_obeyEnforcedPermissions(t *testing.T) {
 	check("a key for all", Viewer{Role: RoleMember, All: true}, all)
 	check("a guest", Guest(), open)
 	check("nobody", Viewer{}, "")
+	check("a key for metrics", Viewer{Role: RoleMetrics}, "")
 	check("a key of nobody, of an owner too", Viewer{Role: RoleOwner}, open)
 	check("a member", Viewer{Role: RoleMember, Account: "ann"}, "l-private s-private s-public ")
 	check("an owner without grants", Viewer{Role: RoleOwner, Account: "root"}, open)

@@ -90,16 +90,17 @@ type Role uint8
 
 // The roles.
 const (
-	RoleNone   Role = 0 // sees nothing
-	RoleMember Role = 1 // may search and read
-	RoleOwner  Role = 2 // may also administer
-	RoleGuest  Role = 3 // anonymous, if allowed: may search and read; keys never have it
+	RoleNone    Role = 0 // sees nothing
+	RoleMember  Role = 1 // may search and read
+	RoleOwner   Role = 2 // may also administer
+	RoleGuest   Role = 3 // anonymous, if allowed: may search and read; keys never have it
+	RoleMetrics Role = 4 // may read the metrics and nothing else; only keys without an account have it
 )
 
-// String names the role as in the API: none, guest, member, owner.
+// String names the role as in the API: none, guest, member, owner, metrics.
 func (r Role) String() string { return nameOf(r, roleNames) }
 
-var roleNames = []string{RoleNone: "none", RoleMember: "member", RoleOwner: "owner", RoleGuest: "guest"}
+var roleNames = []string{RoleNone: "none", RoleMember: "member", RoleOwner: "owner", RoleGuest: "guest", RoleMetrics: "metrics"}
 
 // MarshalText implements encoding.TextMarshaler.
 func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

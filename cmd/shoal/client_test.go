@@ -271,9 +271,6 @@ func TestNodeErrors_arePrintedInTermsOfFlags(t *testing.T) {
 	if _, _, err := run(t, node, "key", "create", "a", "--role", "admin"); err == nil || err.Error() != "role: expected member or owner" {
 		t.Error(err)
 	}
-	if _, _, err := run(t, node, "key", "create", "a", "--role", "metrics"); err == nil || !strings.Contains(err.Error(), "--metrics-key-file of shoal serve") {
-		t.Error(err)
-	}
 	if _, _, err := run(t, node, "audit", "--limit", "0"); err == nil || !strings.Contains(err.Error(), "--limit 0: want a number from 1 to 100") {
 		t.Error(err)
 	}

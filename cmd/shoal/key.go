@@ -42,9 +42,6 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 		Short: "Make an API key and print it; it is shown this once only",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		if role == "metrics" {
-			return errors.New("--role metrics: the key for metrics is a file that each node reads: see --metrics-key-file of shoal serve")
-		}
 		body := map[string]any{"name": args[0], "role": role, "user": user, "allRepositories": all}
 
 		if expires != "never" {
@@ -67,8 +64,8 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 		return nil
 	})
 
-	cmd.Flags().StringVar(&role, "role", "member", "member (reads) or owner (everything)")
-	offerValues(cmd, "role", "member", "owner")
+	cmd.Flags().StringVar(&role, "role", "member", "member (reads), owner (everything) or metrics (/metrics alone)")
+	offerValues(cmd, "role", "member", "owner", "metrics")
 	cmd.Flags().StringVar(&user, "user", "", "account that it is for, by e-mail address or id (default whoever asks; the operator's keys are nobody's)")
 	cmd.Flags().BoolVar(&all, "all-repositories", false, "a key of nobody that sees every repository, also those whose permissions are enforced")
 	cmd.Flags().StringVar(&expires, "expires", "90d", "days until it ends, or never")

@@ -220,13 +220,12 @@ func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer, co
 
 func (f *serveFlags) apiOptions(log *slog.Logger, reg *prometheus.Registry, limits api.Limits) api.Options {
 	return api.Options{
-		Listen:         f.listen,
-		MetricsListen:  f.metricsListen,
-		MetricsKeyFile: f.metricsKey,
-		DataDir:        f.dataDir,
-		TLSCert:        f.tlsCert,
-		TLSKey:         f.tlsKey,
-		ACME:           f.acme,
+		Listen:        f.listen,
+		MetricsListen: f.metricsListen,
+		DataDir:       f.dataDir,
+		TLSCert:       f.tlsCert,
+		TLSKey:        f.tlsKey,
+		ACME:          f.acme,
 
 		AllowedHosts:   splitList(f.hosts),
 		EmbedAncestors: f.embed,

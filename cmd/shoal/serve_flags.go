@@ -29,7 +29,7 @@ type serveFlags struct {
 	expect, replicas                                     int
 	weight                                               float64
 	logFormat, logLevel                                  string
-	tlsCert, tlsKey, hosts, metricsListen, metricsKey    string
+	tlsCert, tlsKey, hosts, metricsListen                string
 	acme                                                 api.ACME
 	tracer                                               *trace.Tracer // set by open
 	trustedText                                          string
@@ -121,8 +121,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s; 0s with neither --join nor --bootstrap-expect)", "SHOAL_LINGER")
 
 	// Monitoring.
-	text(&f.metricsListen, "metrics-listen", "", "address for /metrics, without a key unless --metrics-key-file names one (default --listen, with an owner's key unless that is on loopback and no connection enforces permissions)", "SHOAL_METRICS_LISTEN")
-	text(&f.metricsKey, "metrics-key-file", "", "file with a key that opens /metrics and nothing else, at both addresses (default none)", "SHOAL_METRICS_KEY_FILE")
+	text(&f.metricsListen, "metrics-listen", "", "address for /metrics without a key (default --listen, with a key of --role metrics or of an owner, unless that is on loopback and no connection enforces permissions)", "SHOAL_METRICS_LISTEN")
 	text(&f.logFormat, "log-format", "text", "text or json", "SHOAL_LOG_FORMAT")
 	text(&f.backupAgeText, "backup-age", "48h", "shoal status warns when the newest back-up of the catalog is as old as this; 0 for never", "SHOAL_BACKUP_AGE")
 	text(&f.slowText, "log-slow", "", "log each search and read that takes as long as this, with what it looked for: 500ms (default none)", "SHOAL_LOG_SLOW")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -16,9 +15,9 @@ import (
 )
 
 // checkMachine checks what a start needs on this machine: the configuration file, the ports, the
-// certificate, the key for metrics, git. It returns the first error.
+// certificate, git. It returns the first error.
 func (f *serveFlags) checkMachine(ctx context.Context) error {
-	for _, check := range []func(context.Context) error{f.checkConfig, f.checkPorts, f.checkCertificate, f.checkMetricsKey, checkGit} {
+	for _, check := range []func(context.Context) error{f.checkConfig, f.checkPorts, f.checkCertificate, checkGit} {
 		if err := check(ctx); err != nil {
 			return err
 		}
@@ -67,24 +66,6 @@ func (f *serveFlags) checkCertificate(context.Context) error {
 	}
 	if _, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey); err != nil {
 		return fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.tlsCert, f.tlsKey, err)
-	}
-	return nil
-}
-
-// minMetricsKey is the length of the shortest key for metrics, in bytes.
-const minMetricsKey = 16
-
-// checkMetricsKey checks that the key for metrics can be read and is long enough.
-func (f *serveFlags) checkMetricsKey(context.Context) error {
-	if f.metricsKey == "" {
-		return nil
-	}
-	text, err := os.ReadFile(f.metricsKey)
-	if err == nil && len(bytes.TrimSpace(text)) < minMetricsKey {
-		err = fmt.Errorf("%s: want at least %d bytes: openssl rand -hex 32 makes them", f.metricsKey, minMetricsKey)
-	}
-	if err != nil {
-		return fmt.Errorf("--metrics-key-file: %w", err)
 	}
 	return nil
 }

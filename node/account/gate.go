@@ -276,6 +276,18 @@ func AsOwner(v catalog.Viewer) (Owner, error) {
 	return Owner{}, call.Fail(call.ErrForbidden, "This needs a key of an owner.")
 }
 
+// MayReadMetrics returns nil for an owner and for a key with the role metrics, and else
+// ErrUnauthenticated or ErrForbidden.
+func MayReadMetrics(v catalog.Viewer) error {
+	switch v.Role {
+	case catalog.RoleOwner, catalog.RoleMetrics:
+		return nil
+	case catalog.RoleNone:
+		return call.Fail(call.ErrUnauthenticated, "Not authenticated")
+	}
+	return call.Fail(call.ErrForbidden, "This needs a key with the role metrics, or of an owner.")
+}
+
 // Holder is the proof that a request may manage keys: an owner, or a person with an account.
 type Holder interface {
 	// Viewer returns the holder as a viewer.

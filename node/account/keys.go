@@ -39,7 +39,7 @@ type KeyInfo struct {
 // CreateKeyRequest describes a new API key.
 type CreateKeyRequest struct {
 	Name    string
-	Role    catalog.Role  // RoleMember or RoleOwner; RoleNone means RoleMember
+	Role    catalog.Role  // RoleMember, RoleOwner or RoleMetrics; RoleNone means RoleMember
 	Expires time.Duration // from now; 0 means never
 	User    string        // e-mail address or id of its account; "": the caller's
 	// All makes a key without an account that sees every repository, whatever is enforced. Only an
@@ -115,9 +115,25 @@ func (k *Keyring) Run(ctx context.Context) error {
 }
 
 // Authenticate returns the viewer of an API key. It returns ErrUnauthenticated if the key is
-// unknown, revoked or expired. For a key that this node does not know it asks the leader. If that
-// is impossible it returns ErrNoLeader or ErrOverloaded.
+// unknown, revoked or expired, or only opens the metrics. For a key that this node does not know it
+// asks the leader. If that is impossible it returns ErrNoLeader or ErrOverloaded.
 func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer, error) {
+	v, err := k.viewerByText(ctx, text)
+	if err == nil && v.Role == catalog.RoleMetrics {
+		return catalog.Viewer{}, call.Fail(call.ErrUnauthenticated, "Not authenticated: this key opens /metrics and nothing else.")
+	}
+	return v, err
+}
+
+// MetricsViewer returns the viewer of a key with the role metrics. ok is false for other texts. It
+// does not need a current catalog, because the metrics must show that a node has lost the leader.
+func (k *Keyring) MetricsViewer(ctx context.Context, text string) (v catalog.Viewer, ok bool) {
+	v, err := k.viewerByText(ctx, text)
+	return v, err == nil && v.Role == catalog.RoleMetrics
+}
+
+// viewerByText returns the viewer of an API key with any role.
+func (k *Keyring) viewerByText(ctx context.Context, text string) (catalog.Viewer, error) {
 	unauthenticated := call.Fail(call.ErrUnauthenticated, "Not authenticated")
 	if !WellFormed(text) {
 		return catalog.Viewer{}, unauthenticated
@@ -258,8 +274,10 @@ func (req *CreateKeyRequest) check() error {
 		return call.Fail(call.ErrInvalid, "the name %q could be taken for the id of a key: choose another", req.Name)
 	case blank || len(req.Name) > 100 || strings.ContainsAny(req.Name, "\n\r\t\x00"):
 		return call.Fail(call.ErrInvalid, "a key needs a name of 1 to 100 bytes on one line")
-	case req.Role != catalog.RoleMember && req.Role != catalog.RoleOwner:
-		return call.Fail(call.ErrInvalid, "the role of a key is member or owner")
+	case req.Role != catalog.RoleMember && req.Role != catalog.RoleOwner && req.Role != catalog.RoleMetrics:
+		return call.Fail(call.ErrInvalid, "the role of a key is member, owner or metrics")
+	case req.Role == catalog.RoleMetrics && (req.All || req.User != ""):
+		return call.Fail(call.ErrInvalid, "a key for metrics has no account and sees no repository")
 	case req.Expires < 0:
 		return call.Fail(call.ErrInvalid, "a key cannot expire in the past")
 	}
@@ -272,7 +290,7 @@ func (k *Keyring) accountFor(ctx context.Context, by Holder, req CreateKeyReques
 	if err := k.checkMayCreate(v, req); err != nil {
 		return "", err
 	}
-	if req.All {
+	if req.All || req.Role == catalog.RoleMetrics {
 		return "", nil
 	}
 
@@ -308,7 +326,7 @@ func (k *Keyring) checkMayCreate(v catalog.Viewer, req CreateKeyRequest) error {
 
 	// People may name themselves by id or address.
 	forOther := req.User != "" && !k.isSelf(v, req.User)
-	if forOther || req.Role == catalog.RoleOwner {
+	if forOther || req.Role == catalog.RoleOwner || req.Role == catalog.RoleMetrics {
 		return call.Fail(call.ErrForbidden, "you make keys of your own account only, as a member")
 	}
 	return nil

@@ -28,7 +28,7 @@ func TestHelmChart_rendersValidKubernetesObjects(t *testing.T) {
 	}{
 		"as it comes":   {"", "ConfigMap Service Service PodDisruptionBudget StatefulSet"},
 		"one node":      {"replicas: 1", "ConfigMap Service Service PodDisruptionBudget StatefulSet"},
-		"everything":    {"ingress: {enabled: true, tlsSecret: t, className: nginx, annotations: {a: b}}\nbaseURL: https://c.example.com\nallowedHosts: a\ntrustedProxies: 10.0.0.0/8\nextraArgs: [--zone=a]\nenvFrom: [{secretRef: {name: tokens}}]\nenv: [{name: A, value: b}]\nnodeSelector: {a: b}\ntolerations: [{key: a}]\nimagePullSecrets: [{name: p}]\nmetricsKeySecret: m\nbackup: {enabled: true, storage: {size: 1Gi, class: slow}}\nstorage: {size: 1Gi, class: fast}", "PersistentVolumeClaim CronJob ConfigMap Ingress Service Service PodDisruptionBudget StatefulSet"},
+		"everything":    {"ingress: {enabled: true, tlsSecret: t, className: nginx, annotations: {a: b}}\nbaseURL: https://c.example.com\nallowedHosts: a\ntrustedProxies: 10.0.0.0/8\nextraArgs: [--zone=a]\nenvFrom: [{secretRef: {name: tokens}}]\nenv: [{name: A, value: b}]\nnodeSelector: {a: b}\ntolerations: [{key: a}]\nimagePullSecrets: [{name: p}]\nbackup: {enabled: true, storage: {size: 1Gi, class: slow}}\nstorage: {size: 1Gi, class: fast}", "PersistentVolumeClaim CronJob ConfigMap Ingress Service Service PodDisruptionBudget StatefulSet"},
 		"no replicas":   {"replicas: 0", ""},
 		"a wrong name":  {"replica: 3", ""},
 		"a wrong URL":   {"baseURL: code.example.com", ""},
