@@ -269,7 +269,7 @@ func commitsEverywhere(ctx context.Context, v catalog.Viewer, s symbols.Searcher
 	fmt.Fprintf(&out, "%s in all repositories, newest first\n", count(found.total, "commit"))
 	last, shown := "", 0
 	for i := range found.commits {
-		text := foundText(q, &found.commits[i], last)
+		text := foundText(q, &found.commits[i], last, len(found.commits))
 		if out.Len()+len(text) > a.room() && shown > 0 {
 			break
 		}
@@ -302,8 +302,8 @@ func commitsEverywhere(ctx context.Context, v catalog.Viewer, s symbols.Searcher
 // until writes a time for the parameter until.
 func until(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// foundText describes a commit of one of many repositories. last is the repository of the line before.
-func foundText(q *changeQuery, found *search.FoundCommit, last string) string {
+// foundText describes one of some commits of many repositories. last is the repository of the line before.
+func foundText(q *changeQuery, found *search.FoundCommit, last string, commits int) string {
 	text := ""
 	if found.Repository != last {
 		text = "[" + label(found.Repository) + "]\n"
@@ -317,8 +317,8 @@ func foundText(q *changeQuery, found *search.FoundCommit, last string) string {
 		return text + "\n"
 	}
 	changed, paths := q.lines(&found.CommitMatch)
-	below, more := changedText(changed)
-	return text + inPaths(paths) + more + "\n" + below
+	below, more := changedText(changed, commits)
+	return text + inPaths(paths, commits) + more + "\n" + below
 }
 
 // uncovered names the repositories whose commits are not all indexed.

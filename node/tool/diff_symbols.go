@@ -164,7 +164,17 @@ func symbolLines(f *browse.DiffFile, old, head *browse.OutlineFile) []string {
 		return nil
 	}
 
+	unsigned := 0
+	if signed := slices.DeleteFunc(slices.Clone(all), func(d *defined) bool { return changedParams(d.oldParams, d.newParams) == "" }); len(signed) > mostSigned {
+		for _, d := range signed {
+			d.oldParams = ""
+		}
+		unsigned = len(signed)
+	}
 	lines := linesOfDefined(all)
+	if unsigned > 0 {
+		lines = append(lines, fmt.Sprintf("parameters of %d changed, too\n", unsigned))
+	}
 	if other.plus+other.minus > 0 {
 		lines = append(lines, fmt.Sprintf("elsewhere: +%d -%d\n", other.plus, other.minus))
 	}
@@ -307,6 +317,9 @@ func (d *defined) text() string {
 	}
 	return fmt.Sprintf("%s +%d -%d%s", d.name, d.plus, d.minus, changedParams(d.oldParams, d.newParams))
 }
+
+// mostSigned is the largest number of changed definitions of a file whose parameters are told.
+const mostSigned = 12
 
 // mostParams is the largest number of bytes of parameters that a change names.
 const mostParams = 300

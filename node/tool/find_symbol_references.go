@@ -236,6 +236,9 @@ func (l *lookup) references(r *symbols.SymbolResponse, o *owner) string {
 	w.onlyCode = slices.ContainsFunc(r.Files, func(f symbols.SymbolFile) bool {
 		return slices.ContainsFunc(f.Matches, func(m symbols.SymbolMatch) bool { return !w.inComment(&m, f.Language) })
 	})
+	if w.Flag("calls") {
+		w.bare = bareCallsOf(w.name(), r)
+	}
 	if o != nil {
 		w.separate(r)
 	}
@@ -285,6 +288,7 @@ func (w *usesWriter) separate(r *symbols.SymbolResponse) {
 type usesWriter struct {
 	*lookup
 	usages                          usages
+	bare                            *bareCalls // nil where the name cannot be called alone
 	owner                           *owner     // nil where the name is asked for without a type
 	receivers                       *receivers // nil where all lines are shown alike
 	others                          others     // the lines whose receiver is named otherwise
@@ -442,7 +446,7 @@ func (w *usesWriter) counts(m *symbols.SymbolMatch, lang string) bool {
 	// The calls of this language are not known, so each use may be one.
 	case !known:
 		w.unruled++
-	case !called:
+	case !called && !w.bare.calls(m, lang):
 		w.uncalled++
 		return false
 	}

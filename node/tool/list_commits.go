@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -242,19 +243,19 @@ func tracedText(a *Args, r *browse.TraceResponse, named int, details map[string]
 		// Do not repeat the file that the caller named.
 		paths := r.Paths[c.Hash]
 		if !a.Has("lines") && !(len(paths) == 1 && paths[0] == a.Text("path")) {
-			out.WriteString(inPaths(paths))
+			out.WriteString(inPaths(paths, len(r.Commits)))
 		}
 
-		below, more := changedText(r.Changed[c.Hash])
+		below, more := changedText(r.Changed[c.Hash], len(r.Commits))
 		out.WriteString(more + "\n")
 
 		// The changed lines say more about such a commit than its message. For traced lines, the
 		// newest commit's message explains the present state.
 		if below == "" || a.Flag("body") {
-			below += briefBody(a, c.Body, most)
+			below += briefBody(a, c, most)
 		}
 		if below == "" && i == 0 {
-			below = briefBody(a, c.Body, newest)
+			below = briefBody(a, c, newest)
 		}
 		below += details[c.Hash].below
 
@@ -282,17 +283,29 @@ func unreadChanges(r *browse.TraceResponse) string {
 	return fmt.Sprintf("the changes of %s over 16 MB in a merge or with a byte order mark, as %s", count(r.Unread, "file"), strings.Join(names, ", "))
 }
 
-// mostChanged is the largest number of changed lines shown of a commit.
-const mostChanged = 3
+// The largest numbers of changed lines and paths shown of a commit, and of one of many.
+const (
+	mostChanged, changedOfMany = 3, 1
+	pathsOfFew, pathsOfMany    = 3, 1
+)
 
 // longestChanged is the number of bytes of a changed line that is shown.
 const longestChanged = 140
 
-// changedText returns the first added and removed lines, indented, and their total number if there
-// are more.
-func changedText(c git.ChangedLines) (lines, more string) {
-	for _, line := range c.Lines[:min(len(c.Lines), mostChanged)] {
+// changedText returns the first added and removed lines of one of some commits, indented, and their total
+// number if there are more. Of one of many commits it returns a line that was added, where there is one.
+func changedText(c git.ChangedLines, commits int) (lines, more string) {
+	most, shown := mostChanged, slices.Clone(c.Lines)
+	if commits > fullDetails {
+		most = changedOfMany
+		slices.SortStableFunc(shown, func(a, b string) int { return strings.Compare(a[:1], b[:1]) }) // + is before -
+	}
+	for i, line := range shown {
 		text := strings.TrimSpace(clean([]byte(line[1:])))
+		if most == 0 || slices.ContainsFunc(shown[:i], func(other string) bool { return strings.TrimSpace(other) == strings.TrimSpace(line) }) {
+			continue
+		}
+		most--
 		if len(text) > longestChanged {
 			text = cutEnd(text, longestChanged)
 		}
@@ -304,17 +317,21 @@ func changedText(c git.ChangedLines) (lines, more string) {
 	return lines, more
 }
 
-// inPaths names the first files that a commit changed.
-func inPaths(paths []string) string {
+// inPaths names the first files that one of some commits changed.
+func inPaths(paths []string, commits int) string {
 	if len(paths) == 0 {
 		return ""
 	}
+	most := pathsOfFew
+	if commits > fullDetails {
+		most = pathsOfMany
+	}
 	var first []string
-	for _, p := range paths[:min(len(paths), 3)] {
+	for _, p := range paths[:min(len(paths), most)] {
 		first = append(first, fileLabel(p))
 	}
 	text := " in " + strings.Join(first, ", ")
-	if len(paths) > 3 {
+	if len(paths) > most {
 		text += ", …"
 	}
 	return text
@@ -412,7 +429,7 @@ func commitsText(a *Args, r *browse.CommitsResponse, details map[string]detail) 
 	for ; shown < len(r.Commits); shown++ {
 		d := details[r.Commits[shown].Hash]
 		line := listedCommit(&r.Commits[shown], details) + d.beside
-		body := briefBody(a, r.Commits[shown].Body, most) + d.below
+		body := briefBody(a, &r.Commits[shown], most) + d.below
 		// Write at least one commit: a page without any would be requested again and again.
 		if out.Len()+len(line)+len(body) > a.room() && shown > 0 {
 			break

@@ -3,7 +3,6 @@ package tool
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/node/browse"
@@ -86,29 +85,39 @@ func bodyRoom(a *Args, commits int) int {
 	return 0
 }
 
-// The limits of a body that was not requested: lines if no word of the query is in it, and bytes.
+// The limits of a body that was not requested: lines if no word of the query is in it, paragraphs with one,
+// and bytes.
 const (
-	briefLines = 3
-	briefBytes = 600
+	briefLines     = 3
+	mostParagraphs = 2
+	briefBytes     = 600
 )
 
 // noise matches parts of messages that say nothing about the change: trailers, badges, and
 // comments, tags and tables written by programs.
 var noise = regexp.MustCompile(`(?m)<!--(?s:.*?)-->|^\s*(?:[A-Z][a-z]+(?:-[a-zA-Z]+)+: .*|[<|].*|\[?!\[.*|-{3,})$\n?`)
 
-// briefBody returns the part of a body shown without a request: the paragraphs with a word of the
-// query, or else the first lines.
-func briefBody(a *Args, body string, most int) string {
+// briefBody returns the part of a commit's body shown without a request: the first paragraphs with the most
+// words of the query, or else the first lines.
+func briefBody(a *Args, c *browse.CommitInfo, most int) string {
 	if a.Flag("body") {
-		return bodyText(body, most)
+		return bodyText(c.Body, most)
 	}
-	body = strings.TrimSpace(noise.ReplaceAllString(body, ""))
+	body := strings.TrimSpace(noise.ReplaceAllString(withoutSubject(c), ""))
 
 	var with []string
-	words := wordsOf(strings.ToLower(a.Text("query")))
+	words, found := wordsOf(strings.ToLower(a.Text("query"))), 1
 	for paragraph := range strings.SplitSeq(body, "\n\n") {
-		lower := strings.ToLower(paragraph)
-		if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(lower, w) }) {
+		lower, n := strings.ToLower(paragraph), 0
+		for _, w := range words {
+			if strings.Contains(lower, w) {
+				n++
+			}
+		}
+		if n > found {
+			with, found = nil, n
+		}
+		if n == found && len(with) < mostParagraphs {
 			with = append(with, paragraph)
 		}
 	}
@@ -123,4 +132,15 @@ func briefBody(a *Args, body string, most int) string {
 		text += "    …\n"
 	}
 	return text
+}
+
+// withoutSubject returns the body of a commit without a first line that says what its subject says: a
+// program that joins the commits of a branch writes such a line.
+func withoutSubject(c *browse.CommitInfo) string {
+	first, rest, _ := strings.Cut(strings.TrimSpace(c.Body), "\n")
+	first = strings.TrimSpace(strings.TrimPrefix(first, "* "))
+	if subject, _, _ := strings.Cut(c.Message, " (#"); first != "" && first == strings.TrimSpace(subject) {
+		return rest
+	}
+	return c.Body
 }

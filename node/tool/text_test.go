@@ -98,16 +98,19 @@ func TestCommitBody_isShortenedToRelevantParagraphs(t *testing.T) {
 		{"", long, "    First line.\n    Second.\n    …\n"},
 		{"retries", long, "    Third of Retries.\n    …\n"},
 		{"nothing", long, "    First line.\n    Second.\n    …\n"},
+		{"second retries", "Retries.\n\nSecond retries.\n\nSecond.\n\nRetries, second.", "    Second retries.\n    Retries, second.\n    …\n"},
+		{"", "* Say it twice\n* Mend it\n", "    * Mend it\n"},
+		{"", "Say it twice\n", ""},
 	} {
-		if got := briefBody(asked("list_commits", "repo", "r", "query", c.query), c.body, 1000); got != c.want {
+		if got := briefBody(asked("list_commits", "repo", "r", "query", c.query), &browse.CommitInfo{Body: c.body, Message: "Say it twice (#12)"}, 1000); got != c.want {
 			t.Errorf("%q of %q: %q, want %q", c.query, c.body, got, c.want)
 		}
 	}
-	if got := briefBody(asked("list_commits", "repo", "r", "query", "x"), strings.Repeat("x y\n", 1000), 1000); len(got) > 3*briefBytes {
+	if got := briefBody(asked("list_commits", "repo", "r", "query", "x"), &browse.CommitInfo{Body: strings.Repeat("x y\n", 1000)}, 1000); len(got) > 3*briefBytes {
 		t.Errorf("%d bytes", len(got))
 	}
 	asks := asked("list_commits", "repo", "r", "body", true)
-	if got := briefBody(asks, long, 1000); got != bodyText(long, 1000) {
+	if got := briefBody(asks, &browse.CommitInfo{Body: long}, 1000); got != bodyText(long, 1000) {
 		t.Errorf("asked for: %q", got)
 	}
 }
