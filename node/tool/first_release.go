@@ -23,14 +23,22 @@ func firstRelease(t *browse.FirstTag, paths []string) string {
 	}
 
 	name := label(t.Name)
-	if t.Release != "" {
+	switch {
+	case t.Release != "":
 		name = label(t.Release) + " (before it " + name + ")"
+	case strings.ContainsAny(t.Name, "0123456789") && git.IsPreRelease(t.Name):
+		name += " (a pre-release)"
 	}
 	if git.IsVersion(t.Name) {
 		return name
 	}
 	if own := releasesOf(strings.Fields(t.Parts), paths); own != nil {
-		return label(strings.Join(own, ", "))
+		for i, tag := range own {
+			if own[i] = label(tag); tag == t.Release {
+				own[i] = name
+			}
+		}
+		return strings.Join(own, ", ")
 	}
 	if t.Whole != "" && t.Whole != t.Name && t.Whole != t.Release {
 		name += " (without a part's name " + label(t.Whole) + ")"

@@ -147,7 +147,7 @@ func newAgedTag(tag Ref) agedTag {
 	if i := strings.IndexAny(series, "0123456789"); i >= 0 {
 		series = series[:i]
 	}
-	return agedTag{tag, series, IsVersion(tag.Name), isPreRelease(tag.Name)}
+	return agedTag{tag, series, IsVersion(tag.Name), IsPreRelease(tag.Name)}
 }
 
 // hasNoVersion reports whether the name has no version, as nightly.
@@ -206,9 +206,9 @@ func IsVersion(tag string) bool { return versionAlone.MatchString(tag) }
 // preRelease matches the end of a name such as v2.0-rc1, 3.0.0b2 or v1.0.0-beta.3.
 var preRelease = regexp.MustCompile(`(?i)(?:rc|alpha|beta|pre|preview|dev|snapshot|nightly|canary|\d[ab])[-._]?\d*$`)
 
-// isPreRelease reports whether the name of a tag is that of a pre-release, or has no version, as
+// IsPreRelease reports whether the name of a tag is that of a pre-release, or has no version, as
 // nightly.
-func isPreRelease(name string) bool {
+func IsPreRelease(name string) bool {
 	return preRelease.MatchString(name) || !strings.ContainsAny(name, "0123456789")
 }
 

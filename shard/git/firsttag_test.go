@@ -135,7 +135,7 @@ func TestIsPreRelease_recognizesVersionSuffixes(t *testing.T) {
 		"v6.1": false, "7.0.0": false, "release-2024-05-01": false, "v1.2.3-1": false, "go1.22.1": false, "v2-search": false,
 		"v6.1-rc1": true, "v2.0.0-beta.3": true, "3.0.0b2": true, "3.0a1": true, "1.0.0rc2": true, "v1-alpha": true, "nightly": true, "latest": true, "v3.0-dev": true, "2.0-SNAPSHOT": true,
 	} {
-		if got := isPreRelease(name); got != want {
+		if got := IsPreRelease(name); got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
