@@ -2,6 +2,7 @@ package bench
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -68,5 +69,25 @@ func TestCountLines_countsFilesAndMatches(t *testing.T) {
 	files, matches := countLines([]byte("./a.c:3\n./b:c.h:10\n"))
 	if files != 2 || matches != 13 {
 		t.Errorf("got %d files, %d matches, want 2 and 13", files, matches)
+	}
+}
+
+// The heads of files are told from the lines below them, and from the first and last line of the answer.
+func TestRankedFiles_readsTheAnswerOfSearch(t *testing.T) {
+	t.Parallel()
+	answer := `4 files, best first; 1 with all words
+src/store.go
+12 in Open: func Open() {
+13: // that is a.go
+docs/a.md, 2/3 words
+7: see
+lib/old.go, 1/3 words, 2 equal copies
+9: x
+Makefile, 1 equal copy
+3: all
+Complete.
+`
+	if got := rankedFiles(answer); strings.Join(got, " ") != "src/store.go docs/a.md lib/old.go Makefile" {
+		t.Errorf("%q", got)
 	}
 }

@@ -287,11 +287,10 @@ func fairCommit(record string) (c localised, ok bool) {
 	return c, words >= localiseWords && len(c.files) > 0 && len(c.files) <= localiseFiles && !strings.Contains(c.parent, " ")
 }
 
-// rankedHead matches the head line of a file in an answer of search, rankedLine a line of the
-// file.
+// rankedHead matches the head line of a file in an answer of search, rankedLine another line that has no space.
 var (
-	rankedHead = regexp.MustCompile(`^(\S.*?) \([^()]*\)(?:, \d+ of \d+ words)?(?:, \d+ equal cop(?:y|ies))?$`)
-	rankedLine = regexp.MustCompile(`^\d+[ :]`)
+	rankedHead = regexp.MustCompile(`^(\S+?)(?:, \d+/\d+ words)?(?:, \d+ equal cop(?:y|ies))?$`)
+	rankedLine = regexp.MustCompile(`^(?:\d+:|Complete\.$)`)
 )
 
 func rankedFiles(text string) []string {
