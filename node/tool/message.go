@@ -103,7 +103,7 @@ func briefBody(a *Args, c *browse.CommitInfo, most int) string {
 	if a.Flag("body") {
 		return bodyText(c.Body, most)
 	}
-	body := strings.TrimSpace(noise.ReplaceAllString(withoutSubject(c), ""))
+	body := strings.TrimSpace(noise.ReplaceAllString(strings.ReplaceAll(withoutSubject(c), "\r", ""), ""))
 
 	var with []string
 	words, found := wordsOf(strings.ToLower(a.Text("query"))), 1

@@ -99,6 +99,7 @@ func TestCommitBody_isShortenedToRelevantParagraphs(t *testing.T) {
 		{"retries", long, "    Third of Retries.\n    …\n"},
 		{"nothing", long, "    First line.\n    Second.\n    …\n"},
 		{"second retries", "Retries.\n\nSecond retries.\n\nSecond.\n\nRetries, second.", "    Second retries.\n    Retries, second.\n    …\n"},
+		{"second", "First.\r\n\r\nSecond.\r\n\r\nThird line.\r\n", "    Second.\n    …\n"},
 		{"", "* Say it twice\n* Mend it\n", "    * Mend it\n"},
 		{"", "Say it twice\n", ""},
 	} {
