@@ -363,3 +363,18 @@ func TestOAuthRequestsOfStrangers_writeNothingToTheRaftLog(t *testing.T) {
 
 // index returns the length of the log.
 func (f *front) index() uint64 { return f.node().Status().CatalogIndex }
+
+// The page of consent says when the same person let the program in before, and nothing of others.
+func TestConsentPage_saysWhenThePersonLetTheProgramIn(t *testing.T) {
+	t.Parallel()
+	f := openFront(t, 1, nil)
+	ann, bob := f.person("ann@example.com"), f.person("bob@example.com")
+	a := ann.agent()
+	const before = "You let a program of this name in"
+	if _, page := ann.do("GET", a.authorizeURL(), nil); !strings.Contains(page, before) {
+		t.Errorf("the page says nothing of the consent before: %s", page)
+	}
+	if _, page := bob.do("GET", a.authorizeURL(), nil); strings.Contains(page, before) || !strings.Contains(page, "Agent") {
+		t.Errorf("the page tells bob of the consent of ann: %s", page)
+	}
+}

@@ -167,9 +167,13 @@ func aNameLeadsToItsPlaces(t *testing.T, s *site) {
 	}
 	b.goTo(browse(appRepo, "", "blob", "greet/greet_test.go"), 200)
 	b.until("the page", `document.documentElement.dataset.booted`)
-	at := eval[[]float64](b, `(() => { const walk = document.createTreeWalker(document.querySelector('.text'), NodeFilter.SHOW_TEXT); for (let n; (n = walk.nextNode());) { const at = n.data.indexOf(' Greeting(') + 1; if (at > 0) { const r = document.createRange(); r.setStart(n, at); r.setEnd(n, at + 8); const box = r.getBoundingClientRect(); return [box.left + 9, box.top + 9]; } } return []; })()`)
+	nameAt := `(() => { const walk = document.createTreeWalker(document.querySelector('.text'), NodeFilter.SHOW_TEXT); for (let n; (n = walk.nextNode());) { const at = n.data.indexOf(' Greeting(') + 1; if (at > 0) { const r = document.createRange(); r.setStart(n, at); r.setEnd(n, at + 8); const box = r.getBoundingClientRect(); return [box.left + 9, box.top + 9]; } } return []; })()`
+	at := eval[[]float64](b, nameAt)
 	b.do("click the name", chromedp.MouseClickXY(at[0], at[1]))
-	b.until("its definition", `location.pathname.endsWith('/greet.go') && location.hash.startsWith('#L')`)
+	b.until("its definition", `location.pathname.endsWith('/greet.go') && location.hash.startsWith('#L') && document.documentElement.dataset.booted`)
+	at = eval[[]float64](b, nameAt)
+	b.do("click the name where it is defined", chromedp.MouseClickXY(at[0], at[1]))
+	b.until("its references", panel+` && `+panel+`.textContent.includes('greet/greet_test.go')`)
 	b.goTo(browse(appRepo, "v1.0", "blob", "greet/greet.go"), 200)
 	b.expect("an outline", `[...document.querySelectorAll('aside li')].some(e => e.textContent.includes('Greeter'))`)
 	b.click("#outline")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -60,11 +61,48 @@ func (p *agents) consent(ctx context.Context, v *layout.Visit) error {
 
 	// Allow the redirect to the client that follows the form.
 	v.Set("Content-Security-Policy", strings.Replace(v.Policy(), "form-action 'self'", "form-action 'self' "+pending.Source, 1))
+	service := p.base()
+	if u, err := url.Parse(service); err == nil {
+		service = u.Host
+	}
 	return v.Show(layout.Head{Title: "Let an agent in", Page: "consent"}, consentTemplate, struct {
 		*oauth.Pending
-		Account, ID string
-		Checked     bool
-	}{pending, v.Viewer.Name, documentOf(pending.Client), pending.Client.Kind == oauth.ByOwner})
+		Account, ID, Service, Since string
+		Checked                     bool
+	}{pending, v.Viewer.Name, documentOf(pending.Client), service, p.lastConsent(ctx, v, pending), pending.Client.Kind == oauth.ByOwner})
+}
+
+// lastConsent says how long ago the person let in a program of the same name and host; "" for never, or
+// if that is unknown.
+func (p *agents) lastConsent(ctx context.Context, v *layout.Visit, pending *oauth.Pending) string {
+	own := v.Viewer
+	own.Role = catalog.RoleMember // owners manage the programs of others too
+	by, err := account.AsHolder(own)
+	if err != nil {
+		return ""
+	}
+	list, err := p.consents.Agents(ctx, by)
+	if err != nil {
+		return ""
+	}
+
+	// A program on the person's own machine listens at another port each time.
+	withoutPort := func(host string) string {
+		if pending.Local {
+			host, _, _ = strings.Cut(host, ":")
+		}
+		return host
+	}
+	last := time.Time{}
+	for _, a := range list {
+		if a.Name == pending.Client.Name && withoutPort(a.Host) == withoutPort(pending.Host) && a.Created.After(last) {
+			last = a.Created
+		}
+	}
+	if last.IsZero() {
+		return ""
+	}
+	return p.ago(last)
 }
 
 // documentOf returns the address of a client's metadata document; "" if it has none.

@@ -94,6 +94,7 @@ func isTrace(list []suggest.Target) bool { return len(list) > 0 && list[len(list
 // nearest is a search for most words of a query, with its first files.
 type nearest struct {
 	Parts, URL string
+	Summary    string // how many matches and files it has
 	Files      template.HTML
 	Apart      bool // the page also has files with all words, but not together
 }
@@ -103,7 +104,7 @@ func (r *results) nearestOf(n *suggest.Nearest) *nearest {
 	box := r.Box
 	box.Query, box.Regexp, box.Case, box.Whole = n.Request.Query, true, false, false
 	files := n.Response.Files[:min(len(n.Response.Files), nearestFiles)]
-	out := &nearest{Parts: n.Parts, URL: searchURL(box, 0), Apart: !r.Empty}
+	out := &nearest{Parts: n.Parts, URL: searchURL(box, 0), Summary: summaryOf(n.Response, n.Response.HasEveryFile()), Apart: !r.Empty}
 
 	branches := map[uint32]string{}
 	for i := range n.Response.Repositories {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/xml"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -29,6 +30,7 @@ var (
 type repoRow struct {
 	Name, URL, Search  string
 	Branch             string
+	Description        string
 	Revisions          int
 	Size               string
 	Stars              string // "" for none
@@ -41,13 +43,13 @@ type repoRow struct {
 	ID                 uint32
 }
 
-func (p *overview) rowOf(r *browse.RepoInfo) repoRow {
+func (d dating) rowOf(r *browse.RepoInfo) repoRow {
 	row := repoRow{
 		ID: r.ID, Name: r.Name, URL: address(r.Name, "", "tree", ""), Search: searchURL(layout.Box{Query: "reposet:" + query.Quote(r.Name) + " "}, 0),
-		Branch: r.DefaultBranch, Revisions: len(r.Revisions), Error: r.Error, Fork: r.Fork, Archived: r.Archived,
+		Branch: r.DefaultBranch, Description: r.Description, Revisions: len(r.Revisions), Error: r.Error, Fork: r.Fork, Archived: r.Archived,
 		Fresh: !r.IndexedAt.IsZero(), Connections: r.Connections, External: r.ExternalWebURL, HostKind: r.HostKind,
 	}
-	row.Indexed, row.Pushed = layout.At(p.now(), r.IndexedAt), layout.At(p.now(), r.PushedAt)
+	row.Indexed, row.Pushed = layout.At(d.now(), r.IndexedAt), layout.At(d.now(), r.PushedAt)
 	if row.Fresh {
 		row.Size = sizeOf(r.TextBytes)
 	}
@@ -61,8 +63,9 @@ func (p *overview) rowOf(r *browse.RepoInfo) repoRow {
 func (d dating) ago(t time.Time) string { return layout.Distance(d.now(), t) }
 
 // repoRows returns the rows of an answer that lists repositories, each with a search for the query in
-// its files. Repositories with the query in their name come first.
-func repoRows(repos []browse.RepoInfo, b layout.Box) []repoRow {
+// its files. Repositories with the query in their name come first, and before them those with that very
+// name.
+func (d dating) repoRows(repos []browse.RepoInfo, b layout.Box) []repoRow {
 	rest := withoutTypes(b.Query)
 	rows := make([]repoRow, len(repos))
 	for i := range repos {
@@ -71,20 +74,22 @@ func repoRows(repos []browse.RepoInfo, b layout.Box) []repoRow {
 		// Group the rest, so that the repository applies to both sides of an "or".
 		in := b
 		in.Query = strings.TrimSpace("reposet:" + query.Quote(r.Name) + " " + grouped(rest))
-		rows[i] = repoRow{ID: r.ID, Name: r.Name, URL: address(r.Name, "", "tree", ""), Search: searchURL(in, 0)}
+		rows[i] = d.rowOf(r)
+		rows[i].Search = searchURL(in, 0)
 	}
 
 	word := strings.ToLower(rest)
-	hasInName := func(r repoRow) bool { return word != "" && strings.Contains(strings.ToLower(r.Name), word) }
-	slices.SortStableFunc(rows, func(a, b repoRow) int {
+	nearness := func(r repoRow) int {
+		name := strings.ToLower(r.Name)
 		switch {
-		case hasInName(a) == hasInName(b):
+		case word == "" || !strings.Contains(name, word):
+			return 2
+		case path.Base(name) == word:
 			return 0
-		case hasInName(a):
-			return -1
 		}
 		return 1
-	})
+	}
+	slices.SortStableFunc(rows, func(a, b repoRow) int { return nearness(a) - nearness(b) })
 	return rows
 }
 

@@ -19,6 +19,7 @@ type proof struct {
 	Complete bool
 	Warn     bool               // something was not searched, because of a failure or a lack of time
 	Text     string             // the line
+	Counted  string             // the line once all matches of a cut answer are counted; "" if it is not cut
 	Missing  []string           // repositories that were not searched
 	Failed   []string           // nodes that did not answer
 	Past     []pastRow          // commits that were read from git
@@ -53,6 +54,9 @@ func pastRows(past []search.PastRepo) []pastRow {
 
 type number struct{ Name, Value string }
 
+// exactButCut begins the line of an answer that counts more than it shows.
+const exactButCut = "counted exactly, shown up to the limit of this page: "
+
 // proofOf returns the proof of an answer. exact means that the answer counts all matches, also those
 // that it does not show.
 func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
@@ -82,9 +86,10 @@ func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 		p.Text = "not complete: " + missingRevision(resp.Coverage) + ", " + shards + ", " + milliseconds(took)
 	case exact:
 		p.Complete = true
-		p.Text = "counted exactly, shown up to the limit of this page: " + shards + ", " + milliseconds(took)
+		p.Text = exactButCut + shards + ", " + milliseconds(took)
 	case s.FlushReason == search.FlushLimit:
 		p.Text = "cut at the limit of this page, so counts are lower bounds: " + shards + ", " + milliseconds(took)
+		p.Counted = exactButCut + shards
 
 	default:
 		p.Text = "not proved complete: " + shards + ", " + milliseconds(took)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -45,7 +46,7 @@ func TestSourceRow_tellsHowMuchOfALineIsCut(t *testing.T) {
 func TestSearchPage_listsRepositories(t *testing.T) {
 	t.Parallel()
 	repos := []browse.RepoInfo{{ID: 7, Name: "acme/shoal"}}
-	rows := repoRows(repos, layout.Box{Query: "type:repo needle"})
+	rows := dating{time.Now}.repoRows(repos, layout.Box{Query: "type:repo needle"})
 	if len(rows) != 1 || rows[0].Name != "acme/shoal" || !strings.Contains(rows[0].Search, "needle") {
 		t.Errorf("repoRows = %+v", rows)
 	}
@@ -63,7 +64,7 @@ func TestRepositoryRow_searchLinkStaysInTheRepository(t *testing.T) {
 		"type:repo":                  "reposet:\"r\"",
 		"type:repo x type:file":      "reposet:\"r\" x",
 	} {
-		row := repoRows([]browse.RepoInfo{{Name: "r"}}, layout.Box{Query: text})[0]
+		row := dating{time.Now}.repoRows([]browse.RepoInfo{{Name: "r"}}, layout.Box{Query: text})[0]
 		if w := searchURL(layout.Box{Query: want}, 0); row.Search != w {
 			t.Errorf("%q leads to %s, want %s", text, row.Search, w)
 		}
@@ -273,8 +274,8 @@ func TestFacets_allowSeveralValues(t *testing.T) {
 // In a search for repositories, matching names come before matching contents.
 func TestRepositorySearch_matchingNamesComeFirst(t *testing.T) {
 	t.Parallel()
-	rows := repoRows([]browse.RepoInfo{{Name: "h/app"}, {Name: "h/redis"}, {Name: "h/web"}}, layout.Box{Query: "type:repo Redis"})
-	if rows[0].Name != "h/redis" || rows[1].Name != "h/app" || rows[2].Name != "h/web" {
+	rows := dating{time.Now}.repoRows([]browse.RepoInfo{{Name: "h/app"}, {Name: "h/my-redis"}, {Name: "h/redis"}, {Name: "h/web"}}, layout.Box{Query: "type:repo Redis"})
+	if rows[0].Name != "h/redis" || rows[1].Name != "h/my-redis" || rows[2].Name != "h/app" || rows[3].Name != "h/web" {
 		t.Errorf("the order is %+v", rows)
 	}
 }

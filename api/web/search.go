@@ -363,7 +363,7 @@ func (r *results) fill(h *heap) {
 	}
 	r.Copies = copiesOf(r.Box)
 	if len(files) == 0 && len(h.files) == 0 {
-		r.Repos = repoRows(repos[min(len(repos), r.From):min(len(repos), r.From+pageMatches)], r.Box)
+		r.Repos = dating{r.now}.repoRows(repos[min(len(repos), r.From):min(len(repos), r.From+pageMatches)], r.Box)
 	}
 	r.Empty = len(files) == 0 && len(r.Repos) == 0 && r.From == 0
 	if len(r.Repos) == 0 && !strings.Contains(r.Query, "at:") {

@@ -110,7 +110,9 @@ func fillRepositories(a *answer, out *Response, files []shard.File, _ int) {
 			continue
 		}
 		a.counted[f.Repo] = true
-		list = append(list, browse.InfoOf(repo, a.q.base))
+		info := browse.InfoOf(repo, a.q.base)
+		info.Description, info.Stars, info.PushedAt = repo.Description, repo.Stars, repo.PushedAt
+		list = append(list, info)
 	}
 
 	// A repository is in one part of a stream only, so each part is sorted on its own.

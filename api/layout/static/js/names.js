@@ -1,6 +1,6 @@
 // The panel of a name: where it is defined and used. It opens by r with a word
 // selected or the cursor on it, by a double click with Alt, and from the outline. A
-// click goes to the definition, where there is one.
+// click goes to the definition, where there is one; on the definition itself it opens the panel.
 // Without a mouse nothing is selected: r asks for a name then.
 import { keys } from './keys.js';
 import { fetchPart, parse, say } from './part.js';
@@ -22,8 +22,9 @@ function make() {
 // go leads to the only definition of a name; one is there already where the address is
 // its own.
 function go(from) {
-  const defined = from.querySelectorAll('#names h2:first-of-type + ul a'), to = defined[0];
+  const defined = from.querySelectorAll('#names h2:first-of-type + ul a');
   if (defined.length !== 1 || !/^1 definition/.test(from.querySelector('#names h2').textContent)) return false;
+  const to = new URL(defined[0].getAttribute('href'), location); // a parsed page has no address of its own
   if (to.pathname + to.hash === location.pathname + location.hash) return false;
   location.href = to.href;
   return true;

@@ -52,7 +52,7 @@ async function run(part, again = false) {
     document.documentElement.dataset.took = took.toFixed(1);
     const bad = document.getElementById('trouble');
     if (bad && part !== 'typed') { box.setAttribute('aria-invalid', 'true'); box.setAttribute('aria-describedby', 'trouble'); } else box.removeAttribute('aria-invalid');
-    const summary = document.querySelector('.summary');
+    const summary = document.querySelector('#results h1');
     if (summary) say(summary.textContent);
     showSaved();
     settle(url, part);
@@ -197,8 +197,16 @@ async function counted() {
     if (!note.dataset.exact) return;
     const asOpen = document.querySelector('#facets details').open;
     put(document.getElementById('facets'), html, from => { from.querySelector('details').open = asOpen; });
-    if (!count.dataset.others) document.querySelector('.summary').textContent = note.dataset.summary;
+    summed(count, note);
   } catch { /* without counts */ }
+}
+
+// summed says the numbers of a count, where it was of the whole answer.
+function summed(count, note) {
+  if (count.dataset.others) return;
+  document.querySelector('.summary').textContent = note.dataset.summary;
+  const proof = document.getElementById('proof');
+  if (note.dataset.exact && proof.dataset.counted) proof.textContent = '✓ ' + proof.dataset.counted;
 }
 booted.then(counted);
 
@@ -213,7 +221,7 @@ document.addEventListener('click', async e => {
     if (!count.isConnected || url !== address()) return;
     put(document.getElementById('facets'), html);
     const note = document.getElementById('counted');
-    if (!count.dataset.others) document.querySelector('.summary').textContent = note.dataset.summary;
+    summed(count, note);
     note.focus();
     say(note.textContent);
   } catch (err) {
