@@ -118,12 +118,19 @@ var barePath = re(before + pathAt + `(?:[\s)"'` + "`" + `>,:;]|\]|$)`)
 // mostBare is the limit of paths without a line. A text with more of them is prose.
 const mostBare = 3
 
+// proseWords is how many words make a text prose. It may name a file without meaning its place.
+const proseWords = 12
+
 // barePaths finds paths that no line number follows. A text with more than mostBare of them is no
-// reference to a place: it returns none.
+// reference to a place: it returns none. In prose only a path with a directory counts.
 func (r *reader) barePaths() []Place {
 	var out []Place
+	isProse := len(strings.Fields(r.text)) >= proseWords
 	for _, m := range barePath.FindAllStringSubmatchIndex(r.text, mostBare+1) {
 		p := (&form{expr: barePath}).readPlace(r.text, m)
+		if isProse && !strings.Contains(p.Path, "/") {
+			continue
+		}
 		if p.Path != "" && !strings.Contains(r.text[m[2]:m[3]], "...") && r.claimRange(m[2], m[3]) {
 			p.Form, p.at = "path", m[2]
 			out = append(out, p)

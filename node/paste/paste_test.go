@@ -329,6 +329,8 @@ func TestMessagePattern_findsTheSourceOfAMessage(t *testing.T) {
 		{"RuntimeError: Working outside of it.\n\nThis typically means that you used something that needed\nthe current application.", "This typically means that you used something that needed"},
 		{"RuntimeError: Working outside of it. This typically means that you used something that needed the current application. To solve this, read the manual.", "Working outside of it."},
 		{"acme deprecated app.send(status): Use app.sendStatus(status) instead at routes/index.js:12:9", "deprecate('app.send(status): Use app.sendStatus(status) instead')"},
+		{"1:C 12 Mar 2023 10:11:12.131 # Failed opening the temp RDB file temp-42.rdb (in server root dir /data) for saving: Permission denied", `"Failed opening the temp RDB file %s (in server root dir %s) "`},
+		{"com.acme.MalformedJsonException: Unterminated string at line 1 column 327 path $._argTypes[0]", `throw syntaxError("Unterminated string");`},
 		// Flags and settings are looked for by their names.
 		{"-raft-addr", `fs.StringVar(&c.RaftAddr, "raft-addr", "localhost:4002", "")`},
 		{"serverd -node-id 1 -raft-addr 127.0.0.1:4002 ~/node.1", `RaftAddrFlag = "raft-addr"`},

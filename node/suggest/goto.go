@@ -503,8 +503,24 @@ func (g *targets) pathAt(t Target, rev, path string) (Target, bool) {
 	return t, err == nil
 }
 
-// addText reads the source line of each file. It drops a line number beyond the end of the file.
+// addText reads the source line of each file. It drops a line number beyond the end of the file: such
+// a file comes after the others, unless it is a frame.
 func (g *targets) addText(list []Target) {
+	isShort := func(t *Target) bool { return t.Kind == FileTarget && t.Line == 0 && !t.Frame }
+	defer func(asked []Target) {
+		if slices.ContainsFunc(asked, func(t Target) bool { return isShort(&t) }) {
+			return
+		}
+		slices.SortStableFunc(list, func(a, b Target) int {
+			switch {
+			case isShort(&a) == isShort(&b):
+				return 0
+			case isShort(&b):
+				return -1
+			}
+			return 1
+		})
+	}(slices.Clone(list))
 	inParallel(len(list), func(i int) {
 		t := &list[i]
 		if t.Kind != FileTarget || t.Line == 0 {

@@ -123,7 +123,11 @@ func (l *library) Source(_ context.Context, v catalog.Viewer, req browse.SourceR
 	if !l.sees(v, req.Repo) || !slices.Contains(l.files, where+":"+req.Path) {
 		return nil, errMissing
 	}
-	return &browse.SourceResponse{Content: bytes.Repeat([]byte("some code\n"), req.Lines), Total: 500, Language: "C"}, nil
+	total := 500
+	if req.Path == "src/flask/app.py" {
+		total = 100
+	}
+	return &browse.SourceResponse{Content: bytes.Repeat([]byte("some code\n"), req.Lines), Total: total, Language: "C"}, nil
 }
 
 func (l *library) Tree(_ context.Context, v catalog.Viewer, req browse.TreeRequest) (*browse.TreeResponse, error) {
@@ -241,6 +245,8 @@ func TestGoTo_findsTheFilesCommitsAndSymbolsThatATextNames(t *testing.T) {
 		{"https://elsewhere/redis/-/blob/main/src/dict.c#L50", ""},
 		{"src/**/*.c", `files type:file file:"^src/(?:.*/)?[^/]*\.c$"`},
 		{"plain words of a query", ""},
+		{"repo:flask app.py:200", "file host/flask:examples/app.py:200; file host/flask:src/flask/app.py"}, // the other has 100 lines
+		{"No program was found: name it by the option, a variable, or a file app.py in this directory.", ""},
 	} {
 		got := strings.ReplaceAll(targetsText(s.GoTo(t.Context(), catalog.Guest(), c.text)), "files  ", "files ")
 		if strings.HasPrefix(c.want, "files ") && strings.HasPrefix(got, "files ") {

@@ -128,7 +128,7 @@ func longestRun(text string) (longest int) {
 var (
 	prose = regexp.MustCompile(`(?i)\.(?:md|markdown|rst|txt|adoc|html?|aml)\z`)
 	tests = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(shard.TestPaths() + `|(?i:(?:^|/)[^/]*[_-]tests?/)`)
+		return regexp.MustCompile(shard.TestPaths() + `|(?i:(?:^|/)[^/]*[_-]tests?/)|(?:^|/)t/[^/]+$`)
 	})
 )
 
