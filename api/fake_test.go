@@ -172,7 +172,7 @@ func (f *fake) SearchCommits(_ context.Context, _ catalog.Viewer, req search.Req
 	f.lastReq.Store(req)
 	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return answer(f, &search.CommitsResponse{
-		Total: 2, Named: 1, Coverage: partCovered, Took: time.Millisecond, Hints: []string{"a hint"},
+		Total: 2, Exact: true, Named: 1, Coverage: partCovered, Took: time.Millisecond, Hints: []string{"a hint"},
 		Next: "next", Facets: &search.CommitFacets{Repositories: []search.FacetValue{{Value: "example.com/a/b", Files: 2}}, Authors: []search.FacetValue{{Value: "Ann", Files: 2}}, Months: []search.FacetValue{{Value: "2026-01", Files: 2}}, Exact: true},
 		Uncovered: []search.Uncovered{{Repository: "example.com/a/c", Why: "older commits are not indexed", Before: when, After: when}},
 		Commits: []search.FoundCommit{{

@@ -51,9 +51,16 @@ func (r *results) fillCommits(found *search.CommitsResponse) {
 		of, r.Summary = "changed files", counted(found.Total, "changed file", "changed files")
 	}
 
-	r.Proof = proof{Complete: found.Coverage.Complete() || found.Coverage.Cut(), Gaps: found.Uncovered}
+	r.Proof = proof{Complete: found.Coverage.Complete() || found.Coverage.Cut() && found.Exact, Gaps: found.Uncovered}
 	r.Proof.Text = "counted exactly in the whole history, " + milliseconds(found.Took)
 	switch {
+	case found.Coverage.Cut() && !found.Exact:
+		r.Summary, r.Proof.Text = "≥ "+r.Summary, "the first of all, not all counted, "+milliseconds(found.Took)
+		if !strings.Contains(r.Query, "count:") {
+			all := r.Box
+			all.Query = "count:all " + r.Query
+			r.CountAll = searchURL(all, 0)
+		}
 	case !r.Proof.Complete:
 		r.Summary = "≥ " + r.Summary
 		r.Proof.Warn, r.Proof.Text = true, "not complete: some commits were not searched, "+milliseconds(found.Took)

@@ -130,7 +130,7 @@ func (p *searching) datedMatches(ctx context.Context, v catalog.Viewer, t *trend
 // datedCommits adds a point for each month from the first matching commit to the last, up to
 // trendMonths, with the number of matching commits.
 func (p *searching) datedCommits(ctx context.Context, v catalog.Viewer, t *trend, _ string) error {
-	found, err := p.searcher.SearchCommits(ctx, v, search.Request{Query: t.Query, Regexp: t.Regexp, CaseSensitive: t.Case, Words: t.Whole, Matches: 1, Facets: true})
+	found, err := p.searcher.SearchCommits(ctx, v, search.Request{Query: t.Query, Regexp: t.Regexp, CaseSensitive: t.Case, Words: t.Whole, Matches: 1, Facets: true, Exact: true})
 	if err != nil {
 		return err
 	}

@@ -296,16 +296,35 @@ const (
 	Whole                // all commits of the revisions
 )
 
-// Search finds what a query holds for in the changes of a repository. The state says whether
-// that is all there is, by the digest of the revisions that the asker knows. With rest, it reads from
-// git what the log lacks, until a little before ctx ends.
-func (k *Keeper) Search(ctx context.Context, id catalog.RepoID, revisions string, rest bool, req change.LogSearch) (*change.LogMatches, Reach, error) {
-	if !k.d.Mirrors.Has(id) {
-		return nil, Absent, nil
+// Reader begins a search of the index of a repository, and says how far it reaches. revisions is the
+// [Digest] of those that the asker knows. The reader is nil where nothing is indexed; else the caller
+// must close it.
+func (k *Keeper) Reader(id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogReader, Reach, error) {
+	view := k.d.View()
+	repo := view.Repo(id)
+	if repo == nil || !k.d.Mirrors.Has(id) || k.rules(view).bound(repo.Name).Off() {
+		return nil, Absent, nil // what is indexed goes soon
 	}
-	out, state, err := k.indexed(ctx, id, revisions, req)
-	if !rest || state == Whole {
-		return out, state, err
+	r, err := k.use(id).log.Reader(req)
+	switch {
+	case err != nil:
+		return nil, Absent, err
+	case len(r.Revisions) == 0:
+		r.Close()
+		return nil, Absent, nil
+	case digest(r.Revisions) != revisions:
+		return r, Behind, nil
+	case !r.Whole:
+		return r, Partial, nil
+	}
+	return r, Whole, nil
+}
+
+// Rest searches all commits of a repository, and reads from git those that are not indexed. It returns
+// nil where it cannot.
+func (k *Keeper) Rest(ctx context.Context, id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogMatches, Reach) {
+	if !k.d.Mirrors.Has(id) {
+		return nil, Absent
 	}
 	all, err := k.withRest(ctx, id, revisions, req)
 	switch {
@@ -313,29 +332,11 @@ func (k *Keeper) Search(ctx context.Context, id catalog.RepoID, revisions string
 		if err != nil && ctx.Err() == nil {
 			k.d.Log.Info("commits that are not indexed cannot be read", "repo", id, "err", err)
 		}
-		return out, state, nil // what is indexed is better than nothing
+		return nil, Absent
 	case !all.Whole:
-		return all, Partial, nil
+		return all, Partial
 	}
-	return all, Whole, nil
-}
-
-// indexed searches the log of a repository.
-func (k *Keeper) indexed(ctx context.Context, id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogMatches, Reach, error) {
-	view := k.d.View()
-	if repo := view.Repo(id); repo == nil || k.rules(view).bound(repo.Name).Off() {
-		return nil, Absent, nil // what is indexed goes soon
-	}
-	out, err := k.use(id).log.Search(ctx, req)
-	switch {
-	case err != nil || len(out.Revisions) == 0:
-		return nil, Absent, err
-	case digest(out.Revisions) != revisions:
-		return out, Behind, nil
-	case !out.Whole:
-		return out, Partial, nil
-	}
-	return out, Whole, nil
+	return all, Whole
 }
 
 // Paths returns the paths at which a file of an indexed revision of a repository, or of one of its

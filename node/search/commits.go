@@ -39,6 +39,7 @@ type CommitsResponse struct {
 	Diff      bool              `json:"-"` // files were counted and bounded, and not commits
 	Commits   []FoundCommit     `json:"commits"`
 	Total     int               `json:"totalCount"`       // commits, or files with Diff, that match
+	Exact     bool              `json:"isTotalExact"`     // in what was searched; else Total is a lower bound
 	Named     int               `json:"filesNotSearched"` // binary and huge files that the query reaches, of which only the name was looked at
 	Moved     bool              `json:"-"`                // see change.LogMatches
 	Uncovered []Uncovered       `json:"uncovered"`
@@ -84,6 +85,7 @@ type commitsRequest struct {
 	Releases bool
 	Moves    bool
 	Rest     bool // read from git what is not indexed
+	All      bool // count everything
 	Limit    int
 	Repos    []catalog.RepoID
 	Digest   []string       // of Repos: what the asker knows of their revisions
@@ -103,6 +105,7 @@ type commitsPart struct {
 	Commits            []change.CommitMatch
 	Authors, Months    map[string]int
 	MoreAuthors        bool      // that are not counted
+	More               bool      // the counts are lower bounds
 	Before, After      time.Time // between which commits were searched, where that is known
 }
 
@@ -246,7 +249,7 @@ func (c *commitSearch) round(ctx context.Context) bool {
 
 // ask asks a node, this one or another, and keeps its answer if it is better than the earlier one.
 func (c *commitSearch) ask(ctx context.Context, node string, ids []catalog.RepoID) {
-	req := &commitsRequest{Pass: c.q.visible.Pass(), Q: c.q.leaf.Q, Diff: c.diff, Best: c.q.req.Best, Facets: c.q.req.Facets, Releases: c.q.req.Releases, Moves: c.q.req.Moves, Rest: c.q.repos.GetCardinality() == 1, Limit: c.q.req.Matches, Repos: ids}
+	req := &commitsRequest{Pass: c.q.visible.Pass(), Q: c.q.leaf.Q, Diff: c.diff, Best: c.q.req.Best, Facets: c.q.req.Facets, Releases: c.q.req.Releases, Moves: c.q.req.Moves, All: c.q.leaf.CountAll || c.q.req.Exact, Rest: c.q.repos.GetCardinality() == 1, Limit: c.q.req.Matches, Repos: ids}
 	for _, id := range ids {
 		digest, after := "", change.Place{}
 		if repo, err := c.q.visible.ByID(id); err == nil {
@@ -313,36 +316,7 @@ func (l *leaves) commits(ctx context.Context, req *commitsRequest) (*commitsResp
 		return nil, err
 	}
 
-	out := &commitsResponse{Parts: make([]commitsPart, len(req.Repos))}
-	told := &toldCommits{names: make([]string, len(req.Repos)), parts: out.Parts, limit: req.Limit}
-	group, gctx := errgroup.WithContext(ctx)
-	group.SetLimit(min(commitsTogether, runtime.GOMAXPROCS(0)))
-	for i, id := range req.Repos {
-		if !sight.Set.Contains(id) || i >= len(req.Digest) || i >= len(req.After) {
-			continue
-		}
-		if repo, err := sight.ByID(id); err == nil {
-			told.names[i] = repo.Name
-		}
-		group.Go(func() error {
-			found, state, err := l.d.Histories.Search(gctx, id, req.Digest[i], req.Rest, change.LogSearch{
-				Q: ofRepo(req.Q.Q, id), Diff: req.Diff, Best: req.Best, After: req.After[i], Worst: told.worst(), Limit: req.Limit, Facets: req.Facets, Moves: req.Moves,
-			})
-			switch {
-			case ctx.Err() != nil:
-				told.add(i, commitsPart{Late: true})
-			case err != nil:
-				l.d.Log.Warn("the changes of a repository cannot be searched", "repo", id, "err", err)
-			case found != nil:
-				part := commitsPart{State: state, Total: found.Total, Named: found.Named, Moved: found.Moved, Left: found.Left, Commits: found.Commits, Months: found.Months, Before: found.Before, After: found.After}
-				part.Authors, part.MoreAuthors = most(found.Authors, mostAuthors)
-				told.add(i, part)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // no task returns an error
-	told.trim()
+	out := &commitsResponse{Parts: l.searchLogs(ctx, req, sight)}
 	if req.Releases {
 		ctx, cancel := context.WithTimeout(ctx, releaseTime)
 		defer cancel()
@@ -351,6 +325,79 @@ func (l *leaves) commits(ctx context.Context, req *commitsRequest) (*commitsResp
 		}
 	}
 	return out, nil
+}
+
+// searchLogs searches the logs of some repositories as if they were one.
+func (l *leaves) searchLogs(ctx context.Context, req *commitsRequest, sight *account.Repos) []commitsPart {
+	parts, names := make([]commitsPart, len(req.Repos)), make([]string, len(req.Repos))
+	readers := make([]*change.LogReader, len(req.Repos))
+	// One more is searched than is told, so the answer knows whether it is cut.
+	common := change.LogSearch{Diff: req.Diff, Best: req.Best, Limit: req.Limit + 1, Facets: req.Facets, Moves: req.Moves, All: req.All, Patterns: &change.Patterns{}}
+	of := func(i int) change.LogSearch {
+		own := common
+		own.Q, own.After = ofRepo(req.Q.Q, req.Repos[i]), req.After[i]
+		return own
+	}
+	failed := func(i int, err error) {
+		if parts[i] = (commitsPart{Late: ctx.Err() != nil}); !parts[i].Late {
+			l.d.Log.Warn("the changes of a repository cannot be searched", "repo", req.Repos[i], "err", err)
+		}
+	}
+
+	var group errgroup.Group // opening a log may read its head from the disk
+	group.SetLimit(min(commitsTogether, runtime.GOMAXPROCS(0)))
+	for i, id := range req.Repos {
+		if !sight.Set.Contains(id) || i >= len(req.Digest) || i >= len(req.After) {
+			continue
+		}
+		if repo, err := sight.ByID(id); err == nil {
+			names[i] = repo.Name
+		}
+		group.Go(func() error {
+			var err error
+			if readers[i], parts[i].State, err = l.d.Histories.Reader(id, req.Digest[i], of(i)); err != nil {
+				failed(i, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // no task returns an error
+	var open []*change.LogReader
+	for _, r := range readers {
+		if r != nil {
+			defer r.Close()
+			open = append(open, r)
+		}
+	}
+	change.ReadLogs(ctx, open, common)
+
+	for i, r := range readers {
+		if r == nil {
+			continue
+		}
+		if found, err := r.Result(ctx); err != nil {
+			failed(i, err)
+		} else {
+			parts[i] = partOf(found, parts[i].State)
+		}
+	}
+	if req.Rest && len(parts) == 1 && parts[0].State != history.Whole && sight.Set.Contains(req.Repos[0]) && ctx.Err() == nil {
+		// What is indexed is better than nothing.
+		if found, state := l.d.Histories.Rest(ctx, req.Repos[0], req.Digest[0], of(0)); found != nil {
+			parts[0] = partOf(found, state)
+		} else if ctx.Err() != nil {
+			failed(0, ctx.Err())
+		}
+	}
+	trimCommits(parts, names, req.Limit)
+	return parts
+}
+
+// partOf returns what the search of a log found.
+func partOf(found *change.LogMatches, state history.Reach) commitsPart {
+	part := commitsPart{State: state, Total: found.Total, Named: found.Named, Moved: found.Moved, Left: found.Left, More: found.More, Commits: found.Commits, Months: found.Months, Before: found.Before, After: found.After}
+	part.Authors, part.MoreAuthors = most(found.Authors, mostAuthors)
+	return part
 }
 
 // ofRepo returns a query with its conditions on repositories resolved for one repository.
@@ -381,68 +428,36 @@ func inOrder(a, b *change.CommitMatch, repoA, repoB string) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), b.CommitTime.Compare(a.CommitTime), cmp.Compare(repoA, repoB), cmp.Compare(a.ID, b.ID))
 }
 
-// toldCommits are what a node tells of many repositories: the first of all. Those that cannot be
-// among them go on the way, so the memory depends on the limit and not on the repositories.
-type toldCommits struct {
-	names []string // of the repositories
-	limit int
-
-	mu    sync.Mutex // guards the fields below
-	parts []commitsPart
-	kept  int          // commits of all parts
-	last  change.Place // nothing behind it is told; zero while there is room
-}
-
-// worst is the place behind which nothing needs to be read.
-func (t *toldCommits) worst() change.Place {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.last
-}
-
-func (t *toldCommits) add(i int, part commitsPart) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.parts[i] = part
-	if t.kept += len(part.Commits); t.kept > 2*t.limit {
-		t.trim()
-	}
-}
-
-// trim keeps the first of all parts, in the order of the whole answer. The caller holds mu, or is
-// alone.
-func (t *toldCommits) trim() {
+// trimCommits keeps the first commits of all parts, in the order of the whole answer.
+func trimCommits(parts []commitsPart, names []string, limit int) {
 	type told struct {
 		part int
 		c    *change.CommitMatch
 	}
 	var all []told
-	for part := range t.parts {
-		for i := range t.parts[part].Commits {
-			all = append(all, told{part, &t.parts[part].Commits[i]})
+	for part := range parts {
+		for i := range parts[part].Commits {
+			all = append(all, told{part, &parts[part].Commits[i]})
 		}
 	}
-	if t.kept = len(all); t.kept <= t.limit {
+	if len(all) <= limit {
 		return
 	}
 
-	slices.SortFunc(all, func(a, b told) int { return inOrder(a.c, b.c, t.names[a.part], t.names[b.part]) })
-	last := all[t.limit-1].c
-	t.last, t.kept = change.Place{Score: last.Score, Time: last.CommitTime.Unix()}, t.limit
-	keep := make([]int, len(t.parts))
-	for _, k := range all[:t.limit] {
+	slices.SortFunc(all, func(a, b told) int { return inOrder(a.c, b.c, names[a.part], names[b.part]) })
+	keep := make([]int, len(parts))
+	for _, k := range all[:limit] {
 		keep[k.part]++
 	}
 	for i, n := range keep {
-		clear(t.parts[i].Commits[n:]) // the texts can go
-		t.parts[i].Commits = t.parts[i].Commits[:n]
+		parts[i].Commits = parts[i].Commits[:n]
 	}
 }
 
 // respond builds the response from the best answer for each repository.
 func (c *commitSearch) respond() *CommitsResponse {
 	out := &CommitsResponse{Diff: c.diff, Hints: c.q.hints}
-	asked, whole, left := 0, 0, 0
+	asked, whole, left, more := 0, 0, 0, false
 	tally := newCommitTally()
 	gaps := map[coverage.Kind]int{}
 	for it := c.q.repos.Iterator(); it.HasNext(); {
@@ -454,6 +469,7 @@ func (c *commitSearch) respond() *CommitsResponse {
 		part := c.best[repo.ID]
 		out.Total, out.Named, left = out.Total+part.Total, out.Named+part.Named, left+part.Left
 		out.Moved = out.Moved || part.Moved
+		more = more || part.More
 		tally.add(repo.Name, &part)
 		for _, found := range part.Commits {
 			out.Commits = append(out.Commits, FoundCommit{repo.ID, repo.Name, browse.WebURL(c.q.base, repo.Name, "", "commit", found.ID), found})
@@ -478,10 +494,14 @@ func (c *commitSearch) respond() *CommitsResponse {
 		out.Hints = append(out.Hints, fmt.Sprintf("no repository of this query has the revision %q", rev))
 	}
 	if c.q.req.Facets {
-		out.Facets = tally.facets(asked == whole)
+		out.Facets = tally.facets(asked == whole && !more)
 	}
-	if out.cut(c.q.req.Matches, left) {
+	out.Exact = !more
+	isCut := out.cut(c.q.req.Matches, left) || more
+	if isCut {
 		out.Coverage = out.Coverage.With(coverage.Gap{Kind: coverage.Limit})
+	}
+	if isCut && len(out.Commits) > 0 {
 		last := out.Commits[len(out.Commits)-1]
 		out.Next = (&cursor{Query: c.q.digest, Repo: last.Repository, Place: &change.Place{Score: last.Score, Time: last.CommitTime.Unix(), ID: last.ID}}).String()
 	}

@@ -11,42 +11,29 @@ import (
 	"github.com/shoalsearch/shoal/shard/change"
 )
 
-// A node keeps what may be among the first of all repositories, and no more than twice the limit on
-// the way, also where all commits have one time.
-func TestToldCommits_areTheFirstOfAllRepositories(t *testing.T) {
+// A node tells the first commits of all repositories, also where all commits have one time.
+func TestTrimCommits_keepsTheFirstOfAllRepositories(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		limit, times, n := 1+r.IntN(5), 1+r.IntN(20), 1+r.IntN(30)
-		told := &toldCommits{names: make([]string, n), parts: make([]commitsPart, n), limit: limit}
+		names, parts := make([]string, n), make([]commitsPart, n)
 		var all []string
 		for i := range n {
-			told.names[i] = fmt.Sprintf("repo%02d", r.IntN(100)*100+i)
-			var part commitsPart
+			names[i] = fmt.Sprintf("repo%02d", r.IntN(100)*100+i)
 			for range r.IntN(2 * limit) {
 				c := change.CommitMatch{ID: fmt.Sprintf("%03d", r.IntN(1000)), Score: r.IntN(2), CommitTime: time.Unix(int64(r.IntN(times)), 0)}
-				part.Commits = append(part.Commits, c)
-				all = append(all, keyOf(told.names[i], &c))
+				parts[i].Commits = append(parts[i].Commits, c)
+				all = append(all, keyOf(names[i], &c))
 			}
-			slices.SortFunc(part.Commits, func(a, b change.CommitMatch) int { return inOrder(&a, &b, "", "") })
-			part.Commits = part.Commits[:min(len(part.Commits), limit)] // as a log does
-
-			// What a log would not tell is behind the worst.
-			worst := told.worst()
-			part.Commits = slices.DeleteFunc(part.Commits, func(c change.CommitMatch) bool {
-				return worst != change.Place{} && (c.Score < worst.Score || c.Score == worst.Score && c.CommitTime.Unix() < worst.Time)
-			})
-			told.add(i, part)
-			if told.kept > 2*limit {
-				t.Fatalf("seed %d: %d commits are kept, the limit is %d", seed, told.kept, limit)
-			}
+			slices.SortFunc(parts[i].Commits, func(a, b change.CommitMatch) int { return inOrder(&a, &b, "", "") })
 		}
-		told.trim()
+		trimCommits(parts, names, limit)
 
 		var got []string
-		for i, p := range told.parts {
+		for i, p := range parts {
 			for _, c := range p.Commits {
-				got = append(got, keyOf(told.names[i], &c))
+				got = append(got, keyOf(names[i], &c))
 			}
 		}
 		slices.Sort(got)

@@ -35,6 +35,7 @@ func (s *Searcher) StreamCommits(ctx context.Context, v catalog.Viewer, req Requ
 		left = min(parsed.Count, MaxStreamedCommits)
 	}
 	parsed.Count = query.NoCount // each part has its own
+	req.Exact = true             // the first part counts for the whole stream
 
 	var out *CommitsResponse
 	for size := firstCommits; ; size = MaxCommits {
@@ -53,7 +54,7 @@ func (s *Searcher) StreamCommits(ctx context.Context, v catalog.Viewer, req Requ
 		if out.Next == "" || left <= 0 {
 			return out, nil
 		}
-		req.After, req.Facets = out.Next, false
+		req.After, req.Facets, req.Exact = out.Next, false, false
 	}
 }
 

@@ -61,6 +61,7 @@ type Deps struct {
 
 // Histories are the changes of this node; *history.Keeper has them.
 type Histories interface {
-	Search(ctx context.Context, id catalog.RepoID, revisions string, rest bool, req change.LogSearch) (*change.LogMatches, history.Reach, error)
+	Reader(id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogReader, history.Reach, error)
+	Rest(ctx context.Context, id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogMatches, history.Reach)
 	Releases(ctx context.Context, id catalog.RepoID, commits []change.CommitMatch)
 }

@@ -27,6 +27,8 @@ type Request struct {
 	RequireComplete bool
 	// Best asks a search of commits for the best first, and not for the newest.
 	Best bool
+	// Exact asks a search of commits to count everything, as count:all does.
+	Exact bool
 	// Releases asks a search of commits for the first release with each.
 	Releases bool
 

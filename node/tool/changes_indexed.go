@@ -104,6 +104,7 @@ func messageWord(word string) string {
 type changesFound struct {
 	commits []search.FoundCommit
 	total   int       // of the commits, at least
+	more    bool      // the total may be higher
 	next    time.Time // of the first commit behind the last; zero for none
 	*search.CommitsResponse
 }
@@ -132,7 +133,7 @@ func (q *changeQuery) ask(ctx context.Context, v catalog.Viewer, s symbols.Searc
 		looked += len(r.Commits)
 		switch {
 		case q.text == "": // nothing was dropped, so the index has counted
-			out.total = r.Total
+			out.total, out.more = r.Total, !r.Exact
 			return out, nil
 		case !out.next.IsZero(), r.Next == "":
 			return out, nil
@@ -225,7 +226,7 @@ func indexedTrace(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b b
 		return nil, 0 // git knows whether it was there, and what it may be
 	}
 
-	out := &browse.TraceResponse{Commit: "HEAD", Total: found.total, Reached: found.next, AtLeast: !found.next.IsZero(), Paths: map[string][]string{}, Changed: map[string]git.ChangedLines{}}
+	out := &browse.TraceResponse{Commit: "HEAD", Total: found.total, Reached: found.next, AtLeast: found.more || !found.next.IsZero(), Paths: map[string][]string{}, Changed: map[string]git.ChangedLines{}}
 	for i := range found.commits {
 		c := &found.commits[i].CommitMatch
 		out.Commits = append(out.Commits, commitInfo(c))
@@ -263,7 +264,7 @@ func commitsEverywhere(ctx context.Context, v catalog.Viewer, s symbols.Searcher
 	}
 
 	var out strings.Builder
-	if !found.next.IsZero() {
+	if found.more || !found.next.IsZero() {
 		out.WriteString("At least ")
 	}
 	fmt.Fprintf(&out, "%s in all repositories, newest first\n", count(found.total, "commit"))

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git"
-	"github.com/shoalsearch/shoal/shard/query"
 )
 
 // cpu is the seconds of this process and of those that it waited for.
@@ -67,19 +66,6 @@ func BenchmarkChangesOfMirrors(b *testing.B) {
 		c, _ := l.Extent(b.Context())
 		fmt.Printf("%s: %d commits, %d files (%d named, %d unread); git log -p %.1f CPU s, %.1f MB; built in %.1f CPU s (%.2f), %.1f MB of text, %.1f MB on disk (%.2f), peak memory %.0f MB\n",
 			dir, c.Commits, c.Files, c.Named, c.Unread, byGit, float64(patch)/1e6, built, built/byGit, float64(c.Text)/1e6, float64(c.Bytes)/1e6, float64(c.Bytes)/float64(patch), peak())
-
-		for _, text := range []string{"type:diff added:TODO", "type:diff removed:deprecated", "type:commit message:revert", "type:diff the", "type:commit author:a since:2015 fix", "type:diff -added:import file:test", `type:diff lang:python added:raise removed:return`} {
-			q, err := query.Parse(text, query.Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			began := cpu()
-			out, err := l.Search(b.Context(), LogSearch{Q: q.Q, Diff: q.Type == query.DiffType, Limit: 50})
-			if err != nil {
-				b.Fatal(err)
-			}
-			fmt.Printf("%-50s %6d of which %d are told, %.1f ms of CPU\n", text, out.Total, len(out.Commits), 1000*(cpu()-began))
-		}
 		l.Close()
 		m.Close()
 	}

@@ -31,10 +31,39 @@ type evaluation struct {
 	s        *generation
 	diff     bool
 	patterns map[*query.Text]*pattern
-	buf      []byte
 	scratch  trigram.Scratch
 	ctx      context.Context
+	known    known
+
+	messages, lines textReader
 }
+
+// known is what an evaluation found out already and needs again for other commits.
+type known struct {
+	revs   map[string]*roaring.Bitmap     // reached commits, by pattern of the revision; nil for all
+	units  map[*pattern][]*trigram.Bitmap // candidates, by segment
+	paths  map[query.Q][]verdict          // by number of a path
+	people map[*pattern][]verdict         // by number of a person
+}
+
+// verdict says whether a path or a person matches.
+type verdict byte
+
+const (
+	unknown verdict = iota
+	matching
+	other
+)
+
+func newEvaluation(ctx context.Context, x *index, s *generation, diff bool, patterns map[*query.Text]*pattern) *evaluation {
+	e := &evaluation{x: x, s: s, diff: diff, patterns: patterns, ctx: ctx}
+	e.messages, e.lines = textReader{x: x, p: &x.messages}, textReader{x: x, p: &x.lines}
+	e.known = known{map[string]*roaring.Bitmap{}, map[*pattern][]*trigram.Bitmap{}, map[query.Q][]verdict{}, map[*pattern][]verdict{}}
+	return e
+}
+
+// spent returns how many pages were decompressed.
+func (e *evaluation) spent() int { return e.messages.decoded + e.lines.decoded }
 
 // all returns the set of all commits, or of all files.
 func (e *evaluation) all(files bool) value {
@@ -54,18 +83,37 @@ func (e *evaluation) as(v value, files bool) value {
 		return v
 	}
 	out := roaring.New()
-	for it := v.set.Iterator(); it.HasNext(); {
-		if n := it.Next(); files {
-			from, to := e.x.filesOf(n)
+	if files {
+		// Most sets are a few long runs.
+		for it := v.set.Iterator(); it.HasNext(); {
+			first := it.Next()
+			last := first
+			for it.HasNext() && it.PeekNext() == last+1 {
+				last = it.Next()
+			}
+			from, _ := e.x.filesOf(first)
+			_, to := e.x.filesOf(last)
 			out.AddRange(uint64(from), uint64(to))
-		} else {
-			c := e.x.commitOf(n)
-			out.Add(c)
-			_, to := e.x.filesOf(c)
-			it.AdvanceIfNeeded(to)
 		}
+		return value{out, true}
 	}
-	return value{out, files}
+	c := uint32(0)
+	for it := v.set.Iterator(); it.HasNext(); {
+		c = e.x.commitFrom(it.Next(), c)
+		out.Add(c)
+		_, to := e.x.filesOf(c)
+		it.AdvanceIfNeeded(to)
+	}
+	return value{out, false}
+}
+
+// addRange adds commits from a number up to another, or their files.
+func (e *evaluation) addRange(v value, from, to uint32) {
+	if v.files {
+		from, _ = e.x.filesOf(from)
+		_, to = e.x.filesOf(to - 1)
+	}
+	v.set.AddRange(uint64(from), uint64(to))
 }
 
 // eval returns the matches of q. Only those in within need to be right.
@@ -88,52 +136,84 @@ func (e *evaluation) eval(q query.Q, within value) (value, error) {
 
 	// Conditions on commits.
 	case *query.Rev:
-		return value{e.s.reachedBy(e.x, n.Pattern), false}, nil
+		return e.reached(n.Pattern, within), nil
 	case *query.Dates:
-		return e.commits(func(c int) bool { return inDates(n, int64(e.x.times.At(2*c+1))) }), nil
+		return e.commits(within, func(c uint32) bool { return inDates(n, int64(e.x.times.At(int(2*c+1)))) }), nil
 	case *query.Merge:
-		return e.merges(n), nil
+		return e.merges(n, within), nil
 	case *query.Lang:
-		return e.byPath(func(path uint32) bool { return e.x.m.Languages[e.x.pathLangs.At(int(path))] == n.Name }), nil
+		return e.byPath(n, within, func(path uint32) bool { return e.x.m.Languages[e.x.pathLangs.At(int(path))] == n.Name }), nil
 	case *query.Text:
 		return e.text(n, within)
 	}
 	return value{}, fmt.Errorf("BUG: %T is not about changes", q)
 }
 
+// reached returns the part of within that revisions reach.
+func (e *evaluation) reached(rev string, within value) value {
+	set, ok := e.known.revs[rev]
+	if !ok {
+		if set = e.s.reachedBy(e.x, rev); set.GetCardinality() == uint64(e.x.m.Commits) {
+			set = nil
+		}
+		e.known.revs[rev] = set
+	}
+	if set == nil {
+		return within
+	}
+	return value{roaring.And(e.as(within, false).set, set), false}
+}
+
 func inDates(d *query.Dates, committed int64) bool {
 	return (d.Since.IsZero() || committed >= d.Since.Unix()) && (d.Until.IsZero() || committed <= d.Until.Unix())
 }
 
-// commits returns the commits for which is returns true.
-func (e *evaluation) commits(is func(c int) bool) value {
+// commits returns the commits in within for which is returns true.
+func (e *evaluation) commits(within value, is func(c uint32) bool) value {
 	set := roaring.New()
-	for c := range e.x.m.Commits {
-		if is(c) {
-			set.Add(uint32(c))
+	for it := e.as(within, false).set.Iterator(); it.HasNext(); {
+		if c := it.Next(); is(c) {
+			set.Add(c)
 		}
 	}
 	return value{set, false}
 }
 
-func (e *evaluation) merges(n *query.Merge) value {
+func (e *evaluation) merges(n *query.Merge, within value) value {
 	if n.Value == "yes" {
-		return e.all(false)
+		return e.as(within, false)
 	}
-	return e.commits(func(c int) bool { return (len(e.x.parentsOf(uint32(c))) > 1) == (n.Value == "only") })
+	return e.commits(within, func(c uint32) bool { return (e.x.numParents(c) > 1) == (n.Value == "only") })
 }
 
-// byPath returns the files whose path, or path before a rename, fits.
-func (e *evaluation) byPath(fits func(path uint32) bool) value {
-	known := make([]bool, e.x.paths.ends.Len())
-	for i := range known {
-		known[i] = fits(uint32(i))
+// judged returns what is known of all paths, or of all people.
+func judged[K comparable](known map[K][]verdict, key K, number int) []verdict {
+	if known[key] == nil {
+		known[key] = make([]verdict, number)
 	}
+	return known[key]
+}
+
+// judge asks is only where nothing is known.
+func (v *verdict) judge(is func(number uint32) bool, number uint32) bool {
+	if *v == unknown {
+		*v = other
+		if is(number) {
+			*v = matching
+		}
+	}
+	return *v == matching
+}
+
+// byPath returns the files in within whose path, or path before a rename, fits a part of the query.
+func (e *evaluation) byPath(part query.Q, within value, fits func(path uint32) bool) value {
+	known := judged(e.known.paths, part, e.x.paths.ends.Len())
 	set := roaring.New()
-	for f := range e.x.m.Files {
-		row := e.x.entry(uint32(f))
-		if known[row.path] || row.from != none && known[row.from] {
-			set.Add(uint32(f))
+	for it := e.as(within, true).set.Iterator(); it.HasNext(); {
+		f := it.Next()
+		path, from := e.x.pathsOf(f)
+		if known[path].judge(fits, path) || from != none && known[from].judge(fits, from) {
+			set.Add(f)
 		}
 	}
 	return value{set, true}
@@ -145,8 +225,14 @@ func (e *evaluation) and(n *query.And, within value) (value, error) {
 	subs := append([]query.Q(nil), n.Subs...)
 	sort.SliceStable(subs, func(i, j int) bool { return cost(subs[i]) < cost(subs[j]) })
 
-	out := within
+	out, err := e.candidates(subs, within)
+	if err != nil {
+		return out, err
+	}
 	for _, s := range subs {
+		if out.set.IsEmpty() {
+			break
+		}
 		v, err := e.eval(s, out)
 		if err != nil {
 			return v, err
@@ -155,9 +241,6 @@ func (e *evaluation) and(n *query.And, within value) (value, error) {
 			v, out = e.as(v, true), e.as(out, true)
 		}
 		out = value{roaring.And(out.set, v.set), v.files}
-		if out.set.IsEmpty() {
-			break
-		}
 	}
 	return out, nil
 }
@@ -237,7 +320,7 @@ func (e *evaluation) not(n *query.Not, within value) (value, error) {
 	if !e.diff {
 		v = e.as(v, false)
 	}
-	return value{roaring.AndNot(e.all(v.files).set, v.set), v.files}, nil
+	return value{roaring.AndNot(e.as(within, v.files).set, v.set), v.files}, nil
 }
 
 // text returns the matches of a text.
@@ -245,57 +328,177 @@ func (e *evaluation) text(t *query.Text, within value) (value, error) {
 	p := e.patterns[t]
 	switch t.Field {
 	case query.Name:
-		return e.byPath(func(path uint32) bool { return p.m.Matches(e.x.paths.at(path)) }), nil
+		return e.byPath(t, within, func(path uint32) bool { return p.m.Matches(e.x.paths.at(path)) }), nil
 	case query.Author:
-		return e.byPerson(p, 0), nil
+		return e.byPerson(p, within, 0), nil
 	case query.Committer:
-		return e.byPerson(p, 1), nil
+		return e.byPerson(p, within, 1), nil
 	case query.Message:
-		return e.search(&e.x.messages, p, e.as(within, false))
+		within, err := e.candidates([]query.Q{t}, within)
+		if err != nil {
+			return within, err
+		}
+		return e.search(&e.messages, p, e.as(within, false))
 	case query.Added, query.Removed, query.Content:
-		return e.search(&e.x.lines, p, e.as(within, true))
+		within, err := e.candidates([]query.Q{t}, within)
+		if err != nil {
+			return within, err
+		}
+		return e.search(&e.lines, p, e.as(within, true))
 	}
 	return value{}, fmt.Errorf("BUG: field %d is not about changes", t.Field)
 }
 
-// byPerson returns the commits whose author (role 0) or committer (role 1) matches.
-func (e *evaluation) byPerson(p *pattern, role int) value {
-	known := make([]bool, e.x.people.ends.Len())
-	for i := range known {
-		known[i] = p.m.Matches(e.x.people.at(uint32(i)))
+// byPerson returns the commits in within whose author (role 0) or committer (role 1) matches.
+func (e *evaluation) byPerson(p *pattern, within value, role int) value {
+	known := judged(e.known.people, p, e.x.people.ends.Len())
+	fits := func(person uint32) bool { return p.m.Matches(e.x.people.at(person)) }
+	return e.commits(within, func(c uint32) bool {
+		person := e.x.who.At(int(2*c) + role)
+		return known[person].judge(fits, person)
+	})
+}
+
+// candidates returns the part of within that the postings leave to the conditions on texts. All of them
+// hold for one file, or for one commit, so a page without a candidate of one of them has no match.
+func (e *evaluation) candidates(subs []query.Q, within value) (value, error) {
+	for _, s := range subs {
+		t, ok := s.(*query.Text)
+		if !ok || e.patterns[t].formula == nil || within.set.IsEmpty() {
+			continue
+		}
+		r := &e.lines
+		switch t.Field {
+		case query.Message:
+			r = &e.messages
+		case query.Added, query.Removed, query.Content:
+		default:
+			continue
+		}
+		set, files := roaring.New(), r == &e.lines
+		first, last := e.span(within, files)
+		err := e.eachCandidate(r.p, e.patterns[t], first, last, func(page int) error {
+			set.AddRange(uint64(r.p.first(page)), uint64(r.p.end(page)))
+			return nil
+		})
+		if err != nil {
+			return within, err
+		}
+		within.set = roaring.And(within.set, e.as(value{set, files}, within.files).set)
 	}
-	return e.commits(func(c int) bool { return known[e.x.who.At(2*c+role)] })
+	return within, nil
+}
+
+// span returns the first and the last commit of a set that is not empty, or the first and the last file.
+// Those of commits may be the ones of others, where a commit has none.
+func (e *evaluation) span(v value, files bool) (first, last uint32) {
+	first, last = v.set.Minimum(), v.set.Maximum()
+	switch {
+	case v.files == files:
+	case files:
+		from, _ := e.x.filesOf(first)
+		_, to := e.x.filesOf(last)
+		first, last = from, max(from, to-min(to, 1))
+	default:
+		first, last = e.x.commitFrom(first, 0), e.x.commitFrom(last, 0)
+	}
+	return first, last
 }
 
 // search returns the texts in within that match: commits by their messages, or files by their
 // lines. It skips pages without candidates.
-func (e *evaluation) search(pages *pageColumn, p *pattern, within value) (value, error) {
+func (e *evaluation) search(r *textReader, p *pattern, within value) (value, error) {
 	out := value{roaring.New(), within.files}
-	var units trigram.Bitmap
-	next := 0 // page
-	for seg := range pages.post.Segments() {
-		last := uint32(seg)<<16 | uint32(pages.post.Units(seg)-1)
-		if p.formula == nil {
-			units.Clear()
-			units.AddRange(0, pages.post.Units(seg))
-		} else if _, err := pages.post.Search(seg, p.formula, nil, &e.scratch, &units); err != nil {
-			return out, e.x.f.Damaged("postings: %v", err)
-		}
-
-		for ; next < pages.len(); next++ {
-			unit, n := pages.units(next)
-			if unit != none && unit > last {
-				break
+	if within.set.IsEmpty() {
+		return out, nil
+	}
+	it := within.set.Iterator()
+	return out, e.eachCandidate(r.p, p, within.set.Minimum(), within.set.Maximum(), func(page int) error {
+		it.AdvanceIfNeeded(r.p.first(page))
+		for end := r.p.end(page); it.HasNext() && it.PeekNext() < end; {
+			n := it.Next()
+			text, err := r.text(n)
+			if err != nil {
+				return err
 			}
-			if unit == none || !anyUnit(&units, int(unit&0xffff), int(n)) {
+			if p.in(text) {
+				out.set.Add(n)
+				r.keep()
+			}
+		}
+		return nil
+	})
+}
+
+// eachCandidate calls look with each page that has a candidate, from the page of one text to the page of
+// another.
+func (e *evaluation) eachCandidate(pages *pageColumn, p *pattern, first, last uint32, look func(page int) error) error {
+	if pages.len() == 0 {
+		return nil
+	}
+	for i, end := pages.of(first), pages.of(last)+1; i < end; i++ {
+		unit, n := pages.units(i)
+		if unit == none {
+			continue
+		}
+		units, err := e.unitsOf(pages, p, int(unit>>16))
+		if err != nil {
+			return err
+		}
+		if units != nil {
+			// Go on to the page with the next candidate.
+			switch next := units.Next(int(unit & 0xffff)); {
+			case next < 0:
+				i = pages.withUnit((unit|0xffff)+1, i, end) - 1
+				continue
+			case next >= int(unit&0xffff)+int(n):
+				i = pages.withUnit(unit&^0xffff|uint32(next), i, end) - 1
 				continue
 			}
-			if err := e.page(pages, next, p, within, out); err != nil {
-				return out, err
-			}
+		}
+		if err := e.ctx.Err(); err != nil {
+			return err
+		}
+		if err := look(i); err != nil {
+			return err
 		}
 	}
-	return out, nil
+	return nil
+}
+
+// withUnit returns the first page after page i, and before page end, that may have a unit or a later one.
+func (p *pageColumn) withUnit(unit uint32, i, end int) int {
+	return i + 1 + sort.Search(end-i-1, func(k int) bool {
+		for k += i + 1; k < end; k++ { // empty pages have none
+			if first, n := p.units(k); first != none {
+				return first+n > unit
+			}
+		}
+		return true
+	})
+}
+
+// unitsOf returns the units of a segment with candidates; nil means all.
+func (e *evaluation) unitsOf(pages *pageColumn, p *pattern, segment int) (*trigram.Bitmap, error) {
+	if p.formula == nil {
+		return nil, nil
+	}
+	all := e.known.units[p]
+	if all == nil {
+		all = make([]*trigram.Bitmap, pages.post.Segments())
+		e.known.units[p] = all
+	}
+	if segment >= len(all) {
+		return nil, e.x.f.Damaged("segment %d of %d", segment, len(all))
+	}
+	if all[segment] == nil {
+		units := &trigram.Bitmap{}
+		if _, err := pages.post.Search(segment, p.formula, nil, &e.scratch, units); err != nil {
+			return nil, e.x.f.Damaged("postings: %v", err)
+		}
+		all[segment] = units
+	}
+	return all[segment], nil
 }
 
 // units returns the first unit of page i in the postings, or none for an empty page, and the number
@@ -303,40 +506,4 @@ func (e *evaluation) search(pages *pageColumn, p *pattern, within value) (value,
 func (p *pageColumn) units(i int) (first, n uint32) {
 	row := p.table[i*pageEntry:]
 	return binary.LittleEndian.Uint32(row[4:]), binary.LittleEndian.Uint32(row[8:])
-}
-
-// anyUnit reports whether any of n units from a number on is in the set.
-func anyUnit(units *trigram.Bitmap, from, n int) bool {
-	if from >= trigram.SegmentUnits {
-		return false
-	}
-	u := units.Next(from)
-	return u >= 0 && u < from+n
-}
-
-// page adds the matching texts of a page.
-func (e *evaluation) page(pages *pageColumn, i int, p *pattern, within, out value) error {
-	if err := e.ctx.Err(); err != nil {
-		return err
-	}
-	first, end := pages.first(i), pages.end(i)
-	var wanted []uint32
-	it := within.set.Iterator()
-	for it.AdvanceIfNeeded(first); it.HasNext() && it.PeekNext() < end; {
-		wanted = append(wanted, it.Next())
-	}
-	if len(wanted) == 0 {
-		return nil
-	}
-	read, buf, err := e.x.decode(pages, i, e.buf)
-	e.buf = buf
-	if err != nil {
-		return err
-	}
-	for _, t := range wanted {
-		if p.in(read.texts[t-first]) {
-			out.set.Add(t)
-		}
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"sort"
 	"sync"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/shoalsearch/shoal/shard/file"
@@ -31,6 +32,10 @@ type index struct {
 	people, paths       column
 	pathLangs           file.Column16
 	messages, lines     pageColumn
+
+	derive sync.Once // of the fields below, at the first search
+	named  *roaring.Bitmap
+	pieces []piece
 }
 
 // column is a list of texts, by number.
@@ -161,6 +166,30 @@ func (x *index) commitOf(f uint32) uint32 {
 	return uint32(sort.Search(x.m.Commits, func(c int) bool { return x.fileEnds.At(c) > f }))
 }
 
+// commitFrom returns the commit of a changed file, which is not in a commit before from.
+func (x *index) commitFrom(f, from uint32) uint32 {
+	for range 8 { // it often is in the next one
+		if x.fileEnds.At(int(from)) > f {
+			return from
+		}
+		from++
+		if int(from) == x.m.Commits {
+			break
+		}
+	}
+	n := x.m.Commits - int(from)
+	return from + uint32(sort.Search(n, func(i int) bool { return x.fileEnds.At(int(from)+i) > f }))
+}
+
+// numParents returns how many parents a commit has.
+func (x *index) numParents(c uint32) uint32 {
+	from := uint32(0)
+	if c > 0 {
+		from = x.parentEnds.At(int(c) - 1)
+	}
+	return x.parentEnds.At(int(c)) - from
+}
+
 // parentsOf returns the numbers of a commit's parents in the repository, or none.
 func (x *index) parentsOf(c uint32) []uint32 {
 	from := uint32(0)
@@ -184,6 +213,11 @@ type fileRow struct {
 func (x *index) entry(f uint32) fileRow {
 	at := func(i int) uint32 { return x.files.At(5*int(f) + i) }
 	return fileRow{at(0), at(1), int(at(2)), int(at(3)), at(4)}
+}
+
+// pathsOf returns the path of a changed file, and the one before a rename.
+func (x *index) pathsOf(f uint32) (path, from uint32) {
+	return x.files.At(5 * int(f)), x.files.At(5*int(f) + 1)
 }
 
 func (e fileRow) named() bool { return e.flags&(flagBinary|flagHuge) != 0 }
@@ -224,6 +258,7 @@ func (x *index) decode(p *pageColumn, i int, buf []byte) (*page, []byte, error) 
 	}
 
 	out, rest, tail := &page{first: p.first(i)}, buf[:text], buf[text:]
+	out.texts = make([]changed, 0, min(p.end(i)-out.first, uint32(len(tail)+1))) // each has hunks in the tail
 	for t := out.first; t < p.end(i); t++ {
 		hunks, removed, added := readSizes(tail)
 		if hunks < 0 || removed+added > len(rest) {

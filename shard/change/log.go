@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/shoalsearch/shoal/shard/file"
@@ -56,6 +57,9 @@ type generation struct {
 	reach []uint64 // by number of a commit
 
 	firstParents map[string]string // by id of a commit, where the files lack the parents; nil else
+
+	derive sync.Once
+	live   []*roaring.Bitmap // by file, the commits that a revision reaches; see [generation.reachable]
 
 	mu      sync.Mutex
 	readers int

@@ -109,7 +109,7 @@ func TestChangeIndex_marksWhatMatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree, patterns, err := prepare(q.Q, q.Type == query.DiffType)
+		tree, patterns, err := prepare(LogSearch{Q: q.Q, Diff: q.Type == query.DiffType})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,12 +176,6 @@ func TestLogSearch_tellsABoundedPartOfACommit(t *testing.T) {
 		lines := text != "type:commit message:long"
 		if len(c.Message) > mostMessage || !c.MessageCut || bodies > 2*mostBodies || lines != (bodies > 0) || lines != (more > 0) || len(c.Files)+c.MoreFiles != 30 {
 			t.Errorf("%s: a message of %d bytes, cut %t, %d bytes of hunks, %d more, %d files and %d more", text, len(c.Message), c.MessageCut, bodies, more, len(c.Files), c.MoreFiles)
-		}
-
-		// Behind the worst place it is counted, and not told.
-		req.Worst = Place{Time: 1700000001}
-		if out, err := l.Search(t.Context(), req); err != nil || out.Total != total || len(out.Commits) != 0 {
-			t.Errorf("%s: behind the worst place %+v, %v", text, out, err)
 		}
 	}
 }

@@ -119,15 +119,13 @@ func (w *walk) Pop() any {
 
 // Search finds what a query holds for among the new commits.
 func (n *News) Search(ctx context.Context, req LogSearch) (*LogMatches, error) {
-	r, err := newSearching(ctx, req, n.Revisions)
+	req.All = true
+	r, err := newReader(n.s, n.Revisions, n.fresh, req)
 	if err != nil {
 		return nil, err
 	}
-	r.only = n.fresh
-	if err := r.look(n.s); err != nil {
-		return nil, err
-	}
-	return r.tell()
+	ReadLogs(ctx, []*LogReader{r}, req)
+	return r.Result(ctx)
 }
 
 // Texts calls a function with all that a query can look for in the new commits: messages, people,

@@ -128,8 +128,8 @@ func (c *pathCollector) withText(t *query.Text) (*Paths, error) {
 	p.lines = false
 	out := &Paths{set: map[string]bool{}}
 	for _, x := range c.s.files {
-		e := &evaluation{x: x, s: c.s, ctx: c.ctx}
-		found, err := e.search(&x.lines, p, e.all(true))
+		e := newEvaluation(c.ctx, x, c.s, true, nil)
+		found, err := e.search(&e.lines, p, e.all(true))
 		if err != nil {
 			return nil, err
 		}

@@ -45,10 +45,6 @@ func (l *Log) SearchAll(ctx context.Context, req LogSearch, rest Rest) (*LogMatc
 	if err != nil {
 		return nil, err
 	}
-	r, err := newSearching(ctx, req, rest.Revisions)
-	if err != nil {
-		return nil, err
-	}
 	own := &generation{m: manifest{Revisions: rest.Revisions}, files: s.files, reach: make([]uint64, s.commits())}
 	var missing []string
 	for _, id := range ids {
@@ -58,10 +54,20 @@ func (l *Log) SearchAll(ctx context.Context, req LogSearch, rest Rest) (*LogMatc
 			missing = append(missing, id)
 		}
 	}
-	if err := r.look(own); err != nil {
+	req.All = true
+	r, err := newReader(own, rest.Revisions, nil, req)
+	if err != nil {
+		return nil, err
+	}
+	look := func() error {
+		ReadLogs(ctx, []*LogReader{r}, req)
+		return r.err
+	}
+	if err := look(); err != nil {
 		return nil, err
 	}
 
+	whole, before := true, time.Time{}
 	for all := len(missing); len(missing) > 0; {
 		from := max(0, len(missing)-restCommits)
 		part, err := rest.read(reading, missing[from:], masks)
@@ -69,7 +75,8 @@ func (l *Log) SearchAll(ctx context.Context, req LogSearch, rest Rest) (*LogMatc
 			defer part.close()
 		}
 		if err == nil {
-			err = r.look(part)
+			r.add(part, nil)
+			err = look()
 		}
 		if err != nil {
 			if reading.Err() == nil {
@@ -78,16 +85,21 @@ func (l *Log) SearchAll(ctx context.Context, req LogSearch, rest Rest) (*LogMatc
 			if len(missing) == all { // then the newest may lack, too
 				return nil, fmt.Errorf("read commits that are not indexed: %w", err)
 			}
-			r.out.Whole = false
+			whole, r.err = false, nil
 			break
 		}
 		missing = missing[:from]
-		r.out.Before = time.Unix(int64(part.files[0].times.At(1)), 0).UTC() // of the oldest
+		before = time.Unix(int64(part.files[0].times.At(1)), 0).UTC() // of the oldest
 	}
-	if len(missing) == 0 {
-		r.out.Before = time.Time{}
+	out, err := r.Result(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return r.tell()
+	out.Whole = out.Whole && whole
+	if out.Before = before; len(missing) == 0 {
+		out.Before = time.Time{}
+	}
+	return out, nil
 }
 
 // reach lists the commits of the revisions, parents before children, and which revisions reach each.

@@ -3,15 +3,14 @@ package change
 import (
 	"bytes"
 	"cmp"
-	"context"
 	mathbits "math/bits"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/shard/git"
 	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
@@ -23,10 +22,12 @@ type LogSearch struct {
 	Diff   bool    // files of commits are counted and bounded, and not commits
 	Best   bool    // the best first, see [evaluation.score]; else the newest
 	After  Place   // where the answer before this one ended
-	Worst  Place   // what stands behind it by score and time is counted and not told; zero for none
 	Limit  int     // commits, or files, that are told; files of one commit stay together
 	Facets bool    // count what matches by author and month
 	Moves  bool    // tell whether the texts were moved, see [LogMatches.Moved]
+	All    bool    // count everything; else [LogMatches.More] may be set
+
+	Patterns *Patterns // shared by the searches of one question; nil compiles them for this search
 }
 
 // Place is where a commit stands in the order of an answer. Its zero value is before all.
@@ -51,6 +52,7 @@ type LogMatches struct {
 	Commits []CommitMatch // in order
 	Total   int           // commits, or files with Diff, that match
 	Left    int           // of these, what does not come before After
+	More    bool          // not all were looked at, so the counts are lower bounds; what is told is first all the same
 	Named   int           // binary and huge files that the query reaches, of which only the name was looked at
 
 	// With Moves: a file that may have had one of the texts was moved into or out of the paths of the query.
@@ -120,128 +122,54 @@ const (
 
 var statusNames = map[byte]string{'A': "added", 'D': "deleted", 'M': "modified", 'R': "renamed", 'T': "typeChanged"}
 
-// Search finds the matches of a query. It examines all candidates, so its counts are exact.
-func (l *Log) Search(ctx context.Context, req LogSearch) (*LogMatches, error) {
-	s, err := l.acquire()
-	if err != nil {
-		return nil, err
-	}
-	defer s.release()
-	r, err := newSearching(ctx, req, s.m.Revisions)
-	if err != nil {
-		return nil, err
-	}
-	r.out.Whole = !s.m.Cut
-	if err := r.look(s); err != nil {
-		return nil, err
-	}
-	if req.Moves {
-		err := file.Guard(func() (err error) {
-			c := &pathCollector{ctx: ctx, s: s}
-			r.out.Moved, err = c.crosses(textsOf(req.Q, query.Added, query.Removed), textsOf(req.Q, query.Name))
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	if s.m.Cut {
-		r.out.Before = s.boundary()
-	}
-	r.out.After = s.newest()
-	return r.tell()
+// Patterns has the compiled texts of a question, which it may ask of many logs.
+type Patterns struct {
+	mu sync.Mutex
+	of map[*query.Text]compiledText
 }
 
-// searching is one search of one or several generations.
-type searching struct {
-	ctx         context.Context
-	req         LogSearch
-	q           query.Q
-	patterns    map[*query.Text]*pattern
-	shown, said []*pattern // of lines, and of messages
-	out         *LogMatches
-	found       []hit // the first so far
-
-	only []*roaring.Bitmap // the commits of each file that are searched; nil for those that a revision reaches
+type compiledText struct {
+	text    *query.Text
+	pattern *pattern
+	err     error
 }
 
-func newSearching(ctx context.Context, req LogSearch, revisions []Tip) (*searching, error) {
-	q, patterns, err := prepare(req.Q, req.Diff)
-	if err != nil {
-		return nil, err
-	}
-	return &searching{
-		ctx: ctx, req: req, q: q, patterns: patterns,
-		shown: positive(q, patterns, nil, query.Added, query.Removed, query.Content), said: positive(q, patterns, nil, query.Message),
-		out: &LogMatches{Revisions: revisions, Whole: true, Authors: map[string]int{}, Months: map[string]int{}},
-	}, nil
-}
-
-// look finds the matches of a generation: what is first in each file, and then of all files.
-func (r *searching) look(s *generation) error {
-	return file.Guard(func() error {
-		for i, x := range s.files {
-			r.out.Whole = r.out.Whole && len(x.m.Unread) == 0
-			e := &evaluation{x: x, s: s, diff: r.req.Diff, patterns: r.patterns, ctx: r.ctx}
-			within := value{e.live(s.reach), false}
-			if r.only != nil {
-				within.set = r.only[i]
-			}
-			within = e.as(within, r.req.Diff)
-			hits, err := e.run(r.q, within)
-			if err == nil && len(r.shown) > 0 {
-				err = e.countNamed(loosened(r.q), within, r.out)
-			}
-			if err == nil && r.req.Best {
-				err = e.score(hits, slices.Concat(r.shown, r.said))
-			}
-			if err != nil {
-				return err
-			}
-			e.count(hits, r.req.Facets, r.out)
-			r.found = first(append(r.found, r.out.behind(hits, r.req.After)...), r.req.Limit)
-		}
-		return nil
-	})
-}
-
-// tell reads the details of what was found.
-func (r *searching) tell() (*LogMatches, error) {
-	err := file.Guard(func() error {
-		for _, h := range r.found {
-			if r.req.Worst != (Place{}) && h.place.behind(r.req.Worst) {
-				break
-			}
-			c, err := h.x.tell(h, r.shown, r.said, r.req.Diff, h.s.files)
-			if err != nil {
-				return err
-			}
-			c.Parent = cmp.Or(c.Parent, h.s.firstParents[c.ID])
-			r.out.Commits = append(r.out.Commits, *c)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return r.out, nil
-}
-
-// prepare compiles the texts of a query.
-func prepare(q query.Q, diff bool) (query.Q, map[*query.Text]*pattern, error) {
-	var failed error
-	patterns := map[*query.Text]*pattern{}
-	q = query.Map(q, func(n query.Q) query.Q {
-		t, ok := n.(*query.Text)
-		if !ok || failed != nil {
-			return n
-		}
+// get compiles a text, unless it is compiled already.
+func (p *Patterns) get(t *query.Text, diff bool) compiledText {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out, ok := p.of[t]
+	if !ok {
 		own := *t
 		if own.Field == query.Content && !diff {
 			own.Field = query.Message
 		}
-		patterns[&own], failed = compile(&own)
-		return &own
+		out.text = &own
+		out.pattern, out.err = compile(&own)
+		if p.of == nil {
+			p.of = map[*query.Text]compiledText{}
+		}
+		p.of[t] = out
+	}
+	return out
+}
+
+// prepare compiles the texts of a query.
+func prepare(req LogSearch) (query.Q, map[*query.Text]*pattern, error) {
+	compiled := req.Patterns
+	if compiled == nil {
+		compiled = &Patterns{}
+	}
+	var failed error
+	patterns := map[*query.Text]*pattern{}
+	q := query.Map(req.Q, func(n query.Q) query.Q {
+		t, ok := n.(*query.Text)
+		if !ok || failed != nil {
+			return n
+		}
+		c := compiled.get(t, req.Diff)
+		patterns[c.text], failed = c.pattern, c.err
+		return c.text
 	})
 	return q, patterns, failed
 }
@@ -274,13 +202,20 @@ func (s *generation) reachedBy(x *index, rev string) *roaring.Bitmap {
 			mask |= all[r.Commit]
 		}
 	}
+	return s.withMask(x, mask)
+}
+
+// withMask returns the commits of a file that one of some revisions reaches.
+func (s *generation) withMask(x *index, mask uint64) *roaring.Bitmap {
 	set := roaring.New()
-	if mask == 0 {
-		return set
-	}
-	for c := range x.m.Commits {
-		if s.reach[int(x.base)+c]&mask != 0 {
-			set.Add(uint32(c))
+	reach := s.reach[min(int(x.base), len(s.reach)):min(int(x.base)+x.m.Commits, len(s.reach))]
+	for c := 0; c < len(reach); c++ {
+		from := c
+		for c < len(reach) && reach[c]&mask != 0 {
+			c++
+		}
+		if c > from {
+			set.AddRange(uint64(from), uint64(c))
 		}
 	}
 	return set
@@ -290,6 +225,7 @@ func (s *generation) reachedBy(x *index, rev string) *roaring.Bitmap {
 type hit struct {
 	x      *index
 	s      *generation
+	file   *fileReader
 	commit uint32
 	files  []uint32
 	place  Place
@@ -298,7 +234,7 @@ type hit struct {
 // items is what a hit counts as.
 func (h *hit) items() int { return max(1, len(h.files)) }
 
-// run evaluates a query over the reachable commits or files of a file of changes.
+// run evaluates a query over some reachable commits or files of a file of changes.
 func (e *evaluation) run(q query.Q, within value) ([]hit, error) {
 	v, err := e.eval(q, within)
 	if err != nil {
@@ -306,10 +242,13 @@ func (e *evaluation) run(q query.Q, within value) ([]hit, error) {
 	}
 
 	var hits []hit
+	c := uint32(0)
 	for it := roaring.And(e.as(v, e.diff).set, within.set).Iterator(); it.HasNext(); {
-		n, c := it.Next(), uint32(0)
-		if c = n; e.diff {
-			c = e.x.commitOf(n)
+		n := it.Next()
+		if !e.diff {
+			c = n
+		} else {
+			c = e.x.commitFrom(n, c)
 		}
 		if last := len(hits) - 1; last < 0 || hits[last].commit != c {
 			hits = append(hits, hit{x: e.x, s: e.s, commit: c, place: Place{Time: int64(e.x.times.At(int(2*c + 1))), ID: e.x.id(c)}})
@@ -324,10 +263,9 @@ func (e *evaluation) run(q query.Q, within value) ([]hit, error) {
 // score says how much each hit is about the texts: first those with a text in the first line of the
 // message, then the smallest changes. The smallest is what differs least by chance from what was meant.
 func (e *evaluation) score(hits []hit, patterns []*pattern) error {
-	messages := textReader{x: e.x, p: &e.x.messages}
 	for i := range hits {
 		h := &hits[i]
-		message, err := messages.text(h.commit)
+		message, err := e.messages.text(h.commit)
 		if err != nil {
 			return err
 		}
@@ -431,36 +369,4 @@ func mapped(subs []query.Q, f func(query.Q) query.Q) (out []query.Q) {
 		out = append(out, f(s))
 	}
 	return out
-}
-
-// countNamed counts the binary and huge files that could match, whose lines are unknown.
-func (e *evaluation) countNamed(q query.Q, within value, out *LogMatches) error {
-	set := roaring.New()
-	for f := range e.x.m.Files {
-		if e.x.entry(uint32(f)).named() {
-			set.Add(uint32(f))
-		}
-	}
-	if set.IsEmpty() {
-		return nil
-	}
-	v, err := e.eval(q, within)
-	if err != nil {
-		return err
-	}
-	set.And(e.as(v, true).set)
-	set.And(e.as(within, true).set)
-	out.Named += int(set.GetCardinality())
-	return nil
-}
-
-// live is the commits that a revision reaches.
-func (e *evaluation) live(reach []uint64) *roaring.Bitmap {
-	live := roaring.New()
-	for c := range e.x.m.Commits {
-		if int(e.x.base)+c < len(reach) && reach[int(e.x.base)+c] != 0 {
-			live.Add(uint32(c))
-		}
-	}
-	return live
 }

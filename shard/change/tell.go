@@ -49,10 +49,10 @@ func (x *index) patch(f uint32, text changed) *git.PatchFile {
 
 // tell is a commit as the answer has it. Of a query without lines all files are told, of one
 // with lines the files that have one.
-func (x *index) tell(h hit, shown, said []*pattern, diff bool, all []*index) (*CommitMatch, error) {
+func (e *evaluation) tell(h hit, shown, said []*pattern, all []*index) (*CommitMatch, error) {
+	x := e.x
 	head := x.head(h.commit, all)
-	messages := textReader{x: x, p: &x.messages}
-	message, err := messages.text(h.commit)
+	message, err := e.messages.text(h.commit)
 	if err != nil {
 		return nil, err
 	}
@@ -72,21 +72,21 @@ func (x *index) tell(h hit, shown, said []*pattern, diff bool, all []*index) (*C
 	}
 
 	files := h.files
-	if !diff {
+	if !e.diff {
 		files = x.allFiles(h.commit)
 	}
-	lines, room := textReader{x: x, p: &x.lines}, mostBodies
+	room := mostBodies
 	for _, f := range files {
 		if len(c.Files) == MostFiles {
 			c.MoreFiles++
 			continue
 		}
-		text, err := lines.text(f)
+		text, err := e.lines.text(f)
 		if err != nil {
 			return nil, err
 		}
-		told := x.file(f, text, shown, diff || len(shown) > 0, &room)
-		if !diff && len(shown) > 0 && len(told.Hunks)+told.MoreHunks == 0 {
+		told := x.file(f, text, shown, e.diff || len(shown) > 0, &room)
+		if !e.diff && len(shown) > 0 && len(told.Hunks)+told.MoreHunks == 0 {
 			c.MoreFiles++
 			continue
 		}
