@@ -211,7 +211,7 @@ func TestCommitSearch_findsWhatAScanOfRealHistoriesFinds(t *testing.T) {
 			}
 			revisions := []Tip{{"HEAD", strings.TrimSpace(gitIn(t, dir, "rev-parse", "HEAD"))}}
 			for _, tag := range strings.Fields(gitIn(t, dir, "for-each-ref", "--sort=-creatordate", "--count=3", "--format=%(refname)", "refs/tags")) {
-				if c := exec.Command("git", "-C", dir, "rev-list", tag); c.Run() == nil { // it may be of a tree
+				if c := exec.Command("git", "-C", dir, "rev-parse", "--verify", tag+"^{commit}"); c.Run() == nil { // it may be of a tree or a blob
 					revisions = append(revisions, Tip{tag, strings.TrimSpace(gitIn(t, dir, "rev-parse", tag+"^{commit}"))})
 				}
 			}
