@@ -32,7 +32,7 @@ type evaluation struct {
 	diff     bool
 	patterns map[*query.Text]*pattern
 	scratch  trigram.Scratch
-	ctx      context.Context
+	ctx      context.Context // of the search; set before each piece
 	known    known
 
 	messages, lines textReader
@@ -55,8 +55,9 @@ const (
 	other
 )
 
-func newEvaluation(ctx context.Context, x *index, s *generation, diff bool, patterns map[*query.Text]*pattern) *evaluation {
-	e := &evaluation{x: x, s: s, diff: diff, patterns: patterns, ctx: ctx}
+// newEvaluation returns an evaluation of a file. Its caller sets ctx.
+func newEvaluation(x *index, s *generation, diff bool, patterns map[*query.Text]*pattern) *evaluation {
+	e := &evaluation{x: x, s: s, diff: diff, patterns: patterns}
 	e.messages, e.lines = textReader{x: x, p: &x.messages}, textReader{x: x, p: &x.lines}
 	e.known = known{map[string]*roaring.Bitmap{}, map[*pattern][]*trigram.Bitmap{}, map[query.Q][]verdict{}, map[*pattern][]verdict{}}
 	return e

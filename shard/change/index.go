@@ -161,11 +161,6 @@ func (x *index) filesOf(c uint32) (from, to uint32) {
 	return from, x.fileEnds.At(int(c))
 }
 
-// commitOf returns the commit of a changed file.
-func (x *index) commitOf(f uint32) uint32 {
-	return uint32(sort.Search(x.m.Commits, func(c int) bool { return x.fileEnds.At(c) > f }))
-}
-
 // commitFrom returns the commit of a changed file, which is not in a commit before from.
 func (x *index) commitFrom(f, from uint32) uint32 {
 	for range 8 { // it often is in the next one

@@ -128,7 +128,8 @@ func (c *pathCollector) withText(t *query.Text) (*Paths, error) {
 	p.lines = false
 	out := &Paths{set: map[string]bool{}}
 	for _, x := range c.s.files {
-		e := newEvaluation(c.ctx, x, c.s, true, nil)
+		e := newEvaluation(x, c.s, true, nil)
+		e.ctx = c.ctx
 		found, err := e.search(&e.lines, p, e.all(true))
 		if err != nil {
 			return nil, err

@@ -180,7 +180,7 @@ func (r *LogReader) add(s *generation, only []*roaring.Bitmap) {
 			slices.SortStableFunc(f.pieces, func(a, b piece) int { return cmp.Compare(r.rank(&a), r.rank(&b)) })
 		}
 		f.whole = f.commits.GetCardinality() == uint64(x.m.Commits)
-		f.e = newEvaluation(nil, x, s, r.req.Diff, r.patterns)
+		f.e = newEvaluation(x, s, r.req.Diff, r.patterns)
 		r.files = append(r.files, f)
 	}
 }
