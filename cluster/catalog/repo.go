@@ -107,6 +107,15 @@ type ShardRef struct {
 	BuiltFor RepoID
 }
 
+// OwnBytes returns the bytes that the file adds to a node's index for this repository. For a copy they
+// are 0, because the original counts the file.
+func (s ShardRef) OwnBytes() int64 {
+	if s.BuiltFor != 0 {
+		return 0
+	}
+	return s.Bytes
+}
+
 // Indexed reports whether the repository has a generation to search.
 func (r *Repo) Indexed() bool { return r.Generation > 0 }
 

@@ -246,7 +246,7 @@ func (f *censusUpdate) countRepoData(repo *catalog.Repo, by int) {
 			// Only the sizes of shards are known, so side files count no bytes.
 			setMember(use.repos, repo.ID, by > 0)
 			if key == catalog.ShardKey(s.ID) {
-				use.bytes += int64(by) * s.Bytes
+				use.bytes += int64(by) * s.OwnBytes()
 			}
 			if use.repos.IsEmpty() {
 				delete(f.files, key)

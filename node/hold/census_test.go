@@ -77,7 +77,7 @@ func (l *ledger) file(r *rand.Rand) string { return fmt.Sprintf("%064x", 1+r.Int
 func (l *ledger) finish(r *rand.Rand, id catalog.RepoID) {
 	c := &catalog.FinishIndex{Repo: id, Fence: l.grant(catalog.JobIndex, catalog.RepoSubject(id)), Holder: "n1", LeftOut: uint32(r.IntN(2))}
 	for range r.IntN(3) {
-		c.Shards = append(c.Shards, catalog.ShardRef{ID: l.file(r), Bytes: int64(r.IntN(1000)), Slice: uint16(r.IntN(2))})
+		c.Shards = append(c.Shards, catalog.ShardRef{ID: l.file(r), Bytes: int64(r.IntN(1000)), Slice: uint16(r.IntN(2)), BuiltFor: catalog.RepoID(max(r.IntN(3)-1, 0))})
 		c.Revisions = []catalog.Revision{{Name: "HEAD", Commit: strings.Repeat("cd", 20)}}
 	}
 	if r.IntN(2) == 0 {
@@ -146,7 +146,9 @@ func count(view *catalog.View, live Live, copies int) string {
 
 		units[place.GroupOf(repo.ID)]++
 		for _, s := range repo.Shards {
-			sizes[catalog.ShardKey(s.ID)] += s.Bytes
+			if s.BuiltFor == 0 { // else another repository counts the file
+				sizes[catalog.ShardKey(s.ID)] += s.Bytes
+			}
 			if s.Slice != 0 {
 				units[UnitOf(repo.ID, s)]++
 			}

@@ -132,7 +132,7 @@ func (l *unitList) addRepo(repo *catalog.Repo) {
 
 	for _, s := range repo.Shards {
 		u := l.addUnit(UnitOf(repo.ID, s))
-		u.Bytes += s.Bytes
+		u.Bytes += s.OwnBytes()
 
 		// A slice that was never placed stays where it was built, too.
 		if s.Slice != 0 && len(u.Targets) == 0 && l.view.Group(u.Key) == nil {
@@ -142,7 +142,7 @@ func (l *unitList) addRepo(repo *catalog.Repo) {
 		// The mirror is in the repository's group.
 		mirror := s.Text / mirrorShare
 		l.addUnit(number).Bytes += mirror
-		l.bytes += s.Bytes + mirror
+		l.bytes += s.OwnBytes() + mirror
 	}
 }
 

@@ -141,7 +141,7 @@ func FirstIndexesDone(view *catalog.View) bool {
 func indexBytes(view *catalog.View) (sum int64) {
 	for repo := range view.Repos() {
 		for _, s := range repo.Shards {
-			sum += s.Bytes
+			sum += s.OwnBytes()
 		}
 	}
 	return sum
