@@ -506,21 +506,7 @@ func (g *targets) pathAt(t Target, rev, path string) (Target, bool) {
 // addText reads the source line of each file. It drops a line number beyond the end of the file: such
 // a file comes after the others, unless it is a frame.
 func (g *targets) addText(list []Target) {
-	isShort := func(t *Target) bool { return t.Kind == FileTarget && t.Line == 0 && !t.Frame }
-	defer func(asked []Target) {
-		if slices.ContainsFunc(asked, func(t Target) bool { return isShort(&t) }) {
-			return
-		}
-		slices.SortStableFunc(list, func(a, b Target) int {
-			switch {
-			case isShort(&a) == isShort(&b):
-				return 0
-			case isShort(&b):
-				return -1
-			}
-			return 1
-		})
-	}(slices.Clone(list))
+	withoutLine := slices.ContainsFunc(list, Target.lacksLine)
 	inParallel(len(list), func(i int) {
 		t := &list[i]
 		if t.Kind != FileTarget || t.Line == 0 {
@@ -546,4 +532,18 @@ func (g *targets) addText(list []Target) {
 		line := strings.TrimRight(all[min(t.Line-first, len(all)-1)], "\r")
 		t.Text = strings.ToValidUTF8(line[:min(len(line), textBytes)], "\ufffd")
 	})
+
+	// Without a line from the start, nothing tells which files are too short.
+	if !withoutLine {
+		rank := func(t Target) int {
+			if t.lacksLine() {
+				return 1
+			}
+			return 0
+		}
+		slices.SortStableFunc(list, func(a, b Target) int { return rank(a) - rank(b) })
+	}
 }
+
+// lacksLine reports whether a target is a file without a line, and no frame.
+func (t Target) lacksLine() bool { return t.Kind == FileTarget && t.Line == 0 && !t.Frame }
