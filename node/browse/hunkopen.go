@@ -1,7 +1,6 @@
 package browse
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"strings"
@@ -47,18 +46,14 @@ func (s *site) openHunks(ctx context.Context, head string, files []DiffFile) {
 // same on both sides, so the new text is enough.
 func openAt(l *lex.Lang, text []byte, hunks []DiffHunk) {
 	var before, after lex.State // of the old and the new side
-	line := 1                   // of the new text
+	line, at := 1, 0            // of the new text
+	skipLine := func() { at = min(endOfLine(text, at)+1, len(text)) }
 	for i := range hunks {
-		h := &hunks[i]
-		rest, gap := text, h.firstNew()-line
-		for ; gap > 0 && len(rest) > 0; gap-- {
-			if end := bytes.IndexByte(rest, '\n'); end >= 0 {
-				rest = rest[end+1:]
-			} else {
-				rest = nil
-			}
+		h, from := &hunks[i], at
+		for ; line < h.firstNew() && at < len(text); line++ {
+			skipLine()
 		}
-		between := text[:len(text)-len(rest)]
+		between := text[from:at]
 		before, after = l.After(between, before), l.After(between, after)
 		h.OldOpen, h.NewOpen = before, after
 
@@ -69,14 +64,10 @@ func openAt(l *lex.Lang, text []byte, hunks []DiffHunk) {
 			}
 			if row[0] != '-' {
 				after = l.After([]byte(row[1:]), after)
-				if end := bytes.IndexByte(rest, '\n'); end >= 0 {
-					rest = rest[end+1:]
-				} else {
-					rest = nil
-				}
+				skipLine()
 			}
 		}
-		text, line = rest, h.firstNew()+h.NewLines
+		line = h.firstNew() + h.NewLines
 	}
 }
 
