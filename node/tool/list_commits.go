@@ -301,8 +301,11 @@ func changedText(c git.ChangedLines, commits int) (lines, more string) {
 		slices.SortStableFunc(shown, func(a, b string) int { return strings.Compare(a[:1], b[:1]) }) // + is before -
 	}
 	for i, line := range shown {
+		if most == 0 {
+			break
+		}
 		text := strings.TrimSpace(clean([]byte(line[1:])))
-		if most == 0 || slices.ContainsFunc(shown[:i], func(other string) bool { return strings.TrimSpace(other) == strings.TrimSpace(line) }) {
+		if slices.ContainsFunc(shown[:i], func(other string) bool { return strings.TrimSpace(other) == strings.TrimSpace(line) }) {
 			continue
 		}
 		most--
