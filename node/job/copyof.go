@@ -58,6 +58,9 @@ func (b *builder) originalOf(view *catalog.View, src *source, options string) *c
 		return cmp.Or(cmp.Compare(distance(a), distance(b)), cmp.Compare(a.ID, b.ID))
 	})
 	near = near[:min(len(near), maxOriginals)]
+	if len(near) == 0 {
+		return nil
+	}
 
 	blobs := blobSet(src)
 	var best *catalog.Repo
@@ -127,10 +130,12 @@ type firstBuild struct {
 // enter returns when no build of a similar repository is running. The caller must call leave at its
 // end. Builds that wait are not in the list, so two never wait for each other.
 func (f *firstBuilds) enter(ctx context.Context, src *source) (leave func(), err error) {
-	blobs := blobSet(src)
+	blobs := sync.OnceValue(func() map[string]bool { return blobSet(src) }) // most builds run alone
 	for {
 		f.mu.Lock()
-		i := slices.IndexFunc(f.running, func(o *firstBuild) bool { return isCopy(o.src, blobs) })
+		i := slices.IndexFunc(f.running, func(o *firstBuild) bool {
+			return sameSize(len(o.src.blobs), len(src.blobs)) && isCopy(o.src, blobs())
+		})
 		if i < 0 {
 			b := &firstBuild{src: src, done: make(chan struct{})}
 			f.running = append(f.running, b)
@@ -150,9 +155,6 @@ func (f *firstBuilds) enter(ctx context.Context, src *source) (leave func(), err
 
 // isCopy reports whether a source has enough of some blobs.
 func isCopy(src *source, blobs map[string]bool) bool {
-	if !sameSize(len(src.blobs), len(blobs)) {
-		return false
-	}
 	common := 0
 	for _, b := range src.blobs {
 		if blobs[b.OID] {
