@@ -344,10 +344,15 @@ func (l *leaves) searchLogs(ctx context.Context, req *commitsRequest, sight *acc
 		}
 	}
 
-	var group errgroup.Group // opening a log may read its head from the disk
+	maySearch := func(i int) bool {
+		return i < len(req.Digest) && i < len(req.After) && sight.Set.Contains(req.Repos[i])
+	}
+
+	// Opening a log may read its head from the disk.
+	var group errgroup.Group
 	group.SetLimit(min(commitsTogether, runtime.GOMAXPROCS(0)))
 	for i, id := range req.Repos {
-		if !sight.Set.Contains(id) || i >= len(req.Digest) || i >= len(req.After) {
+		if !maySearch(i) {
 			continue
 		}
 		if repo, err := sight.ByID(id); err == nil {
@@ -362,6 +367,8 @@ func (l *leaves) searchLogs(ctx context.Context, req *commitsRequest, sight *acc
 		})
 	}
 	_ = group.Wait() // no task returns an error
+
+	// Search them together, and then read what each tells.
 	var open []*change.LogReader
 	for _, r := range readers {
 		if r != nil {
@@ -370,7 +377,6 @@ func (l *leaves) searchLogs(ctx context.Context, req *commitsRequest, sight *acc
 		}
 	}
 	change.ReadLogs(ctx, open, common)
-
 	for i, r := range readers {
 		if r == nil {
 			continue
@@ -381,14 +387,16 @@ func (l *leaves) searchLogs(ctx context.Context, req *commitsRequest, sight *acc
 			parts[i] = partOf(found, parts[i].State)
 		}
 	}
-	if req.Rest && len(parts) == 1 && parts[0].State != history.Whole && sight.Set.Contains(req.Repos[0]) && ctx.Err() == nil {
-		// What is indexed is better than nothing.
+
+	// Of one repository git tells the rest. If it cannot, what is indexed is better than nothing.
+	if req.Rest && len(parts) == 1 && maySearch(0) && parts[0].State != history.Whole && ctx.Err() == nil {
 		if found, state := l.d.Histories.Rest(ctx, req.Repos[0], req.Digest[0], of(0)); found != nil {
 			parts[0] = partOf(found, state)
 		} else if ctx.Err() != nil {
 			failed(0, ctx.Err())
 		}
 	}
+
 	trimCommits(parts, names, req.Limit)
 	return parts
 }
