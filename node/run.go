@@ -48,13 +48,16 @@ func (n *Node) Run(ctx context.Context) error {
 	return err
 }
 
-// runLoad publishes this node's load to the other nodes.
+// runLoad publishes this node's load to the other nodes, and logs when its volume becomes too full.
 func (n *Node) runLoad(ctx context.Context) error {
+	volume := volumeLog{log: n.opt.Log, dir: n.opt.Dir}
 	for {
+		used := n.diskUsed()
+		volume.note(n.ID(), int(used))
 		running, waiting := n.lanes.searches()
 		n.cluster.SetLoad(cluster.Load{
 			Searches:  uint32(running + waiting),
-			DiskUsed:  n.diskUsed(),
+			DiskUsed:  used,
 			Applied:   n.cluster.View().Index(),
 			StartedAt: n.began,
 			Replicas:  uint32(n.opt.Replicas),

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -312,6 +313,32 @@ func fullVolumeWarning(id string, used int) string {
 		effect = "nothing more is copied to the node or built on it"
 	}
 	return fmt.Sprintf("the volume of node %s is %d %% full: %s until space is made below its data directory, or elsewhere on the volume", id, used, effect)
+}
+
+// volumeLog logs when a volume becomes too full for some work, and when it has room again.
+type volumeLog struct {
+	log   *slog.Logger
+	dir   string
+	limit int // of hold, at or above which the volume was; 0 if it had room
+}
+
+// note takes how full the volume of this node is, in percent.
+func (v *volumeLog) note(id string, used int) {
+	limit := 0
+	for _, l := range []int{hold.DiskFull, hold.DiskStop} {
+		if used >= l {
+			limit = l
+		}
+	}
+	if limit == v.limit {
+		return
+	}
+	v.limit = limit
+	if limit > 0 {
+		v.log.Warn(fullVolumeWarning(id, used), "dir", v.dir)
+	} else {
+		v.log.Info("the volume has room again", "dir", v.dir, "used", used)
+	}
 }
 
 // lagging is the catalog age at which an operator should look.
