@@ -28,7 +28,8 @@ func (p *keyring) showKeys(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
-	newKey, formError := "", ""
+	var newKey account.CreateKeyResponse
+	formError := ""
 	changed := v.Method == "POST"
 	if changed {
 		newKey, formError, err = p.changeKeys(ctx, v, by)
@@ -46,9 +47,10 @@ func (p *keyring) showKeys(ctx context.Context, v *layout.Visit) error {
 	type row struct{ ID, Name, Role, Prefix, Whose, Created, Used, Expires string }
 	data := struct {
 		Made, Wrong string
-		Owner       bool // an owner sees all keys, and may create keys of owners
+		ForMetrics  bool // the new key opens the metrics alone
+		Owner       bool // an owner sees all keys, and may create keys of other roles
 		Rows        []row
-	}{Made: newKey, Wrong: formError, Owner: v.Viewer.Role == catalog.RoleOwner}
+	}{Made: newKey.Key, Wrong: formError, ForMetrics: newKey.Info.Role == catalog.RoleMetrics, Owner: v.Viewer.Role == catalog.RoleOwner}
 
 	for _, k := range list {
 		r := row{ID: k.ID, Name: k.Name, Role: k.Role.String(), Prefix: k.Prefix, Whose: k.User, Created: p.ago(k.Created), Used: p.ago(k.Used)}
@@ -62,9 +64,9 @@ func (p *keyring) showKeys(ctx context.Context, v *layout.Visit) error {
 
 // changeKeys revokes or creates a key, as a submitted form says. It returns the new key; or, for an
 // error that the reader can fix, a message, and sets the status.
-func (p *keyring) changeKeys(ctx context.Context, v *layout.Visit, by account.Holder) (newKey, formError string, err error) {
+func (p *keyring) changeKeys(ctx context.Context, v *layout.Visit, by account.Holder) (newKey account.CreateKeyResponse, formError string, err error) {
 	if err := v.SameSite(); err != nil {
-		return "", "", err
+		return newKey, "", err
 	}
 
 	// The page has two forms: a button of the list sends "revoke", the other form creates a key.
@@ -74,19 +76,19 @@ func (p *keyring) changeKeys(ctx context.Context, v *layout.Visit, by account.Ho
 		var r *account.CreateKeyResponse
 		var role catalog.Role
 		if err := role.UnmarshalText([]byte(v.Form.Get("role"))); err != nil {
-			return "", "", err
+			return newKey, "", err
 		}
 		days, _ := strconv.Atoi(v.Form.Get("days")) // 0, also for no number: the key does not expire
 		r, err = p.apiKeys.CreateKey(ctx, by, account.CreateKeyRequest{Name: v.Form.Get("name"), Role: role, Expires: time.Duration(max(0, days)) * 24 * time.Hour})
 		if err == nil {
-			newKey = r.Key // the catalog has only its hash
+			newKey = *r // the catalog has only its hash
 		}
 	}
 
 	// Show an invalid or unknown value above the list. Other errors have a page of their own.
 	if k := call.KindOf(err); k != nil && (k.Status == 400 || k.Status == 404) {
 		v.Status = k.Status
-		return "", err.Error(), nil
+		return newKey, err.Error(), nil
 	}
 	return newKey, "", err
 }

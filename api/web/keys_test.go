@@ -74,6 +74,39 @@ func TestAPIKeysPage_onlyAccountsCanMakeKeys(t *testing.T) {
 	}
 }
 
+// madeKeys makes the keys that it is asked for.
+type madeKeys struct{ badKeys }
+
+func (madeKeys) CreateKey(_ context.Context, _ account.Holder, r account.CreateKeyRequest) (*account.CreateKeyResponse, error) {
+	return &account.CreateKeyResponse{Key: "shoal_1", Info: account.KeyInfo{Name: r.Name, Role: r.Role}}, nil
+}
+
+// An owner's form offers every role of keys. Beside a new key for metrics the page leads to Prometheus,
+// and not to agents and the shell, which refuse it.
+func TestAPIKeysPage_makesAKeyOfEachRole(t *testing.T) {
+	t.Parallel()
+	for _, role := range []catalog.Role{catalog.RoleMember, catalog.RoleOwner, catalog.RoleMetrics} {
+		p := New(Deps{Keys: madeKeys{}, Now: time.Now})
+		v := &layout.Visit{
+			Method: "POST", Viewer: catalog.Operator(), Form: map[string][]string{"name": {"x"}, "role": {role.String()}}, Status: 200,
+			Sent: func(name string) string { return map[string]string{"Sec-Fetch-Site": "same-origin"}[name] },
+		}
+		if err := p.keyring.showKeys(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+
+		body, forMetrics := string(v.Body), role == catalog.RoleMetrics
+		if !strings.Contains(body, "<option>"+role.String()) && !strings.Contains(body, `<option value="`+role.String()) {
+			t.Errorf("the form does not offer the role %s: %s", role, body)
+		}
+		for what, want := range map[string]bool{"shoal_1": true, "SHOAL_API_KEY": !forMetrics, "Connect an agent": !forMetrics, "/docs/how-to/monitor": forMetrics} {
+			if strings.Contains(body, what) != want {
+				t.Errorf("role %s: the page has %q: %t, want %t: %s", role, what, !want, want, body)
+			}
+		}
+	}
+}
+
 // An error that the form can fix is shown next to it, with its status. Other errors have their
 // own page.
 func TestAPIKeysPage_showsFixableErrorsOnTheForm(t *testing.T) {
