@@ -46,6 +46,20 @@ func openDoors(opt *Options) (d doors, err error) {
 	return d, err
 }
 
+// onLoopback reports whether a listener is a port on loopback, which only programs of this machine
+// reach.
+func (d *doors) onLoopback(by door) bool {
+	ln := d.api
+	switch by {
+	case doorSocket:
+		return false
+	case doorMetrics:
+		ln = d.metrics
+	}
+	tcp, ok := ln.Addr().(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
 func (d *doors) close() error {
 	var errs []error
 	for _, ln := range []net.Listener{d.api, d.metrics, d.operator} {

@@ -62,31 +62,33 @@ func TestMetricsListener_servesNothingElse(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
 		}
 	}
-	for loopback, want := range map[bool]access{true: accessOpen, false: accessMetrics} {
-		if got := (&metricsRoutes{loopback: loopback}).access(); got != want {
-			t.Errorf("loopback %t: metrics are for %d", loopback, got)
-		}
-	}
 }
 
-// Metrics count all repositories and name connections. With permissions, they need a key even from
-// the same host.
-func TestMetrics_needAKeyWherePermissionsAreEnforced(t *testing.T) {
+// Metrics count all repositories and name connections. At both addresses they need a key, but for an
+// address on loopback while no connection enforces permissions.
+func TestMetrics_needAKeyButOnLoopbackWithoutPermissions(t *testing.T) {
 	t.Parallel()
-	for _, enforces := range []bool{false, true} {
-		p := (&fake{guests: true}).parts()
-		p.enforces = func() bool { return enforces }
-		s := start(t, p, func(o *Options) { o.MetricsListen = "127.0.0.1:0" })
-		want := map[bool]int{false: 200, true: 403}[enforces]
-		if resp, body := askAs(t, s, "", "GET", "/metrics", ""); resp.StatusCode != want {
-			t.Errorf("enforced %t: a guest gets %d %s", enforces, resp.StatusCode, body)
-		}
-		resp, err := http.Get("http://" + s.MetricsAddr().String() + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if resp.Body.Close(); resp.StatusCode != 200 {
-			t.Errorf("enforced %t: the address of metrics answers %d", enforces, resp.StatusCode)
+	for _, ip := range []string{"127.0.0.1", "0.0.0.0"} {
+		for _, enforces := range []bool{false, true} {
+			p := (&fake{guests: true}).parts()
+			p.enforces = func() bool { return enforces }
+			s := start(t, p, func(o *Options) { o.Listen, o.MetricsListen = ip+":0", ip+":0" })
+			for key, refused := range map[string]int{metricsKey: 200, ownerKey: 200, memberKey: 403, "": 403, metricsKey[1:]: 401} {
+				want := refused
+				if ip == "127.0.0.1" && !enforces {
+					want = 200
+				}
+				for name, addr := range map[string]net.Addr{"the API": s.Addr(), "metrics": s.MetricsAddr()} {
+					if resp, body := askAt(t, addr, key, "GET", "/metrics", ""); resp.StatusCode != want {
+						t.Errorf("the address of %s on %s, enforced %t, key %.8q: %d %.200s, want %d", name, ip, enforces, key, resp.StatusCode, body, want)
+					}
+				}
+			}
+			for _, path := range []string{"/livez", "/readyz"} {
+				if resp, _ := askAt(t, s.MetricsAddr(), "", "GET", path, ""); resp.StatusCode != 200 {
+					t.Errorf("%s at the address of metrics on %s, enforced %t: %d", path, ip, enforces, resp.StatusCode)
+				}
+			}
 		}
 	}
 }
@@ -98,15 +100,9 @@ func TestMetricsKey_opensOnlyMetrics(t *testing.T) {
 	p := (&fake{guests: true}).parts()
 	p.enforces = func() bool { return true }
 	s := start(t, p, func(*Options) {})
-	for key, want := range map[string]int{metricsKey: 200, ownerKey: 200, "": 403, metricsKey[1:]: 401, memberKey: 403} {
-		if resp, body := askAs(t, s, key, "GET", "/metrics", ""); resp.StatusCode != want {
-			t.Errorf("with key %q: %d %s, want %d", key, resp.StatusCode, body, want)
-		}
-	}
-
 	asked := 0
 	for _, r := range allRoutes(s) {
-		if r.access == accessOpen || r.framed {
+		if r.access == accessOpen || r.access == accessMetrics || r.framed {
 			continue
 		}
 		asked++

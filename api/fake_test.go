@@ -66,6 +66,7 @@ func (f *fake) parts() parts {
 	return parts{
 		keys: f, sessions: f, passwords: f, providers: f, base: always(cmp.Or(f.base, "http://shoal.example.com")),
 		search: f, browse: f, operate: f, state: f, apiKeys: f, watches: f, callers: f, chats: f, users: f, config: f, chronicle: f, suggest: f, agents: f,
+		enforces: func() bool { return false },
 	}
 }
 

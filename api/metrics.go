@@ -79,43 +79,18 @@ func (m *meter) observe(route, method string, status int, took time.Duration) {
 
 // metricsRoutes handles GET /metrics.
 type metricsRoutes struct {
-	gatherer     prometheus.Gatherer // nil shows no metrics
-	loopback     bool                // the API listens on loopback only
-	enforces     func() bool         // reports whether viewers may see different repositories; nil means no
-	authenticate authenticator
-	log          *slog.Logger
+	gatherer prometheus.Gatherer // nil shows no metrics
+	log      *slog.Logger
 }
 
 func (a *metricsRoutes) routes() []route {
 	return []route{
-		newRoute("GET", "/metrics", a.access(), 0, a.show),
+		newRoute("GET", "/metrics", accessMetrics, 0, a.show),
 	}
-}
-
-// access returns accessMetrics. If the API is local, it returns accessOpen, and
-// [metricsRoutes.admit] checks each call.
-func (a *metricsRoutes) access() access {
-	if a.loopback {
-		return accessOpen
-	}
-	return accessMetrics
-}
-
-// admit refuses callers that may not see metrics, which count all repositories and name
-// connections. A local API admits all callers, unless permissions are enforced.
-func (a *metricsRoutes) admit(ctx context.Context, c *call) error {
-	if a.loopback && c.door == doorAPI && a.enforces != nil && a.enforces() {
-		return a.authenticate(ctx, c, accessMetrics)
-	}
-	return nil
 }
 
 // show handles GET /metrics, in the text format of Prometheus.
-func (a *metricsRoutes) show(ctx context.Context, c *call) error {
-	if err := a.admit(ctx, c); err != nil {
-		return err
-	}
-
+func (a *metricsRoutes) show(_ context.Context, c *call) error {
 	var families []*dto.MetricFamily
 	var gatherErr error
 	if a.gatherer != nil {

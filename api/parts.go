@@ -39,7 +39,7 @@ type parts struct {
 	agents     authority
 	chronicle  trail
 	modelTools []tool.Tool // tools that use a language model
-	enforces   func() bool // reports whether viewers may see different repositories; nil means no
+	enforces   func() bool // reports whether viewers may see different repositories
 }
 
 // partsOf returns the parts of a node that the API uses.

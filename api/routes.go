@@ -18,7 +18,7 @@ const (
 	accessRead                  // whoever has a credential; everybody if anonymous access is on
 	accessOwner                 // owners
 	accessHolder                // owners for all things, other accounts for what is theirs
-	accessMetrics               // owners, and keys with the role metrics
+	accessMetrics               // owners, and keys with the role metrics; on loopback everybody, see accessOf
 )
 
 // handler answers a call or returns an error. ctx ends at the route's deadline, when the client

@@ -63,6 +63,7 @@ type Server struct {
 	auth      *auth.Authenticator
 	trail     trail       // records accesses
 	anonymous func() bool // reports whether requests without a credential may read
+	enforces  func() bool // reports whether viewers may see different repositories
 	authority authority   // authorizes agents
 
 	base context.Context // parent of every request's context; ends when the server stops
@@ -109,6 +110,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 		auth:      auth.New(p.keys, p.agents),
 		trail:     p.chronicle,
 		anonymous: p.keys.AnonymousAccess,
+		enforces:  p.enforces,
 		authority: p.agents,
 	}
 
@@ -272,7 +274,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	}
 	by := c.standing()
 	s.warnOfProxy(c)
-	if c.isExempt(route) {
+	if s.isExempt(c, route) {
 		by = operator
 	}
 	c.lease = s.memory.lease(c.client(s.opt.trusted), by)
@@ -370,24 +372,30 @@ func (s *Server) fail(c *call, route *route, f *failure) {
 	c.dropBody()
 }
 
-// isExempt reports whether a call is exempt from limits and authentication here: a call of a quick
-// route that is open, or of a quick route at the metrics listener.
-func (c *call) isExempt(r *route) bool {
-	return r.timeout == 0 && (r.access == accessOpen || c.door == doorMetrics)
+// isExempt reports whether a call is exempt from limits: a call of a quick route that is open, or of
+// a quick route at the metrics listener.
+func (s *Server) isExempt(c *call, r *route) bool {
+	return r.timeout == 0 && (s.accessOf(c, r) == accessOpen || c.door == doorMetrics)
+}
+
+// accessOf returns who may make a call of a route. Metrics count all repositories and name
+// connections. So they are open only at a listener on loopback, while all viewers see the same
+// repositories.
+func (s *Server) accessOf(c *call, r *route) access {
+	if r.access == accessMetrics && s.doors.onLoopback(c.door) && !s.enforces() {
+		return accessOpen
+	}
+	return r.access
 }
 
 // identify authenticates the call as its route demands, and sets c.viewer. It fails if the caller may
 // not call the route.
 func (s *Server) identify(ctx context.Context, c *call, r *route) (f *failure) {
-	if c.isExempt(r) {
-		return nil
-	}
-
 	var err error
 	switch {
 	case r.framed:
 		err = s.makeAnonymous(c)
-	case r.access != accessOpen:
+	case s.accessOf(c, r) != accessOpen:
 		err = s.authenticate(ctx, c, r)
 	case r.proof != nil:
 		err = r.proof(ctx, c)
@@ -421,7 +429,7 @@ func (s *Server) admit(c *call, r *route, guest *guest) (leave func(), f *failur
 // enter counts the request as running, unless a limit forbids it. The caller must call leave after
 // the request.
 func (s *Server) enter(c *call, r *route, guest *guest) (leave func(), f *failure) {
-	if c.isExempt(r) {
+	if s.isExempt(c, r) {
 		return func() {}, nil
 	}
 	name, by := c.client(s.opt.trusted), c.standing()

@@ -33,7 +33,13 @@ func ask(t *testing.T, s *Server, method, path, body string) (*http.Response, []
 
 func askAs(t *testing.T, s *Server, key, method, path, body string) (*http.Response, []byte) {
 	t.Helper()
-	req, err := http.NewRequest(method, "http://"+s.Addr().String()+path, strings.NewReader(body))
+	return askAt(t, s.Addr(), key, method, path, body)
+}
+
+// askAt is askAs at one of the server's addresses.
+func askAt(t *testing.T, addr net.Addr, key, method, path, body string) (*http.Response, []byte) {
+	t.Helper()
+	req, err := http.NewRequest(method, "http://"+addr.String()+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func (s *Server) newRoutes(p parts) *routes {
 
 		// The node and its cluster.
 		&healthRoutes{p.state, s.opt.Version, s.leaving, make(chan struct{}, maxStatusWatches)},
-		&metricsRoutes{s.opt.Gatherer, s.hosts.loopback, p.enforces, authenticate, log},
+		&metricsRoutes{s.opt.Gatherer, log},
 		profileRoutes{},
 		&nodeRoutes{p.operate, p.state, base},
 		&connectionRoutes{p.operate, p.browse},

@@ -121,7 +121,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s; 0s with neither --join nor --bootstrap-expect)", "SHOAL_LINGER")
 
 	// Monitoring.
-	text(&f.metricsListen, "metrics-listen", "", "address for /metrics without a key (default --listen, with a key of --role metrics or of an owner, unless that is on loopback and no connection enforces permissions)", "SHOAL_METRICS_LISTEN")
+	text(&f.metricsListen, "metrics-listen", "", "another address for /metrics, /livez and /readyz (default only --listen). /metrics wants a key of --role metrics or of an owner at both, unless the address is on loopback and no connection enforces permissions", "SHOAL_METRICS_LISTEN")
 	text(&f.logFormat, "log-format", "text", "text or json", "SHOAL_LOG_FORMAT")
 	text(&f.backupAgeText, "backup-age", "48h", "shoal status warns when the newest back-up of the catalog is as old as this; 0 for never", "SHOAL_BACKUP_AGE")
 	text(&f.slowText, "log-slow", "", "log each search and read that takes as long as this, with what it looked for: 500ms (default none)", "SHOAL_LOG_SLOW")
