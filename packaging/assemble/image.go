@@ -3,6 +3,9 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -25,6 +28,9 @@ func writeImage(i image, path string) error {
 		return err
 	}
 	made := v1.Time{Time: time.Unix(seconds, 0).UTC()}
+	if err := checkPrograms(i.root, i.arch); err != nil {
+		return err
+	}
 	root, err := tarball.LayerFromFile(i.root)
 	if err != nil {
 		return err
@@ -97,4 +103,39 @@ func programLayer(path string, made time.Time) (v1.Layer, error) {
 		return nil, err
 	}
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil })
+}
+
+// machines has the kinds of machines that images are for, as programs name them.
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+
+// checkPrograms returns an error if a tarball has programs of another kind of machine than arch, or
+// none of arch.
+func checkPrograms(path, arch string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+
+	found := false
+	for r := tar.NewReader(file); ; {
+		h, err := r.Next()
+		switch {
+		case err == io.EOF && !found:
+			return fmt.Errorf("%s has no program for %s", path, arch)
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+
+		head := make([]byte, 20)
+		if _, err := io.ReadFull(r, head); err != nil || string(head[:4]) != elf.ELFMAG {
+			continue // a short file, or no program
+		}
+		if m := elf.Machine(binary.LittleEndian.Uint16(head[18:])); m != machines[arch] {
+			return fmt.Errorf("%s in %s is a program for %s, not for %s", h.Name, path, m, arch)
+		}
+		found = true
+	}
 }
