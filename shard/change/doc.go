@@ -5,7 +5,7 @@
 //	mirror -- Patches --> recorder --> <sha256>.changes    some commits, parents before children
 //	                      Log: a manifest that names the files, the revisions that they
 //	                           cover, and which commits each revision reaches
-//	Log.Search: postings -> pages of 16 KiB -> texts that match -> commits or files, newest first
+//	Log.Search: postings -> blocks of 4 KiB -> texts that match -> commits or files, newest first
 //
 // A text belongs to one changed file of one commit: first its removed lines, then its added ones.
 // Texts are stored in pages. A page is one document of the postings of package trigram, so a small
@@ -19,25 +19,29 @@ import "github.com/shoalsearch/shoal/shard/file"
 
 // The sections of a file of changes.
 const (
-	secMeta         file.SectionID = 1 + iota // JSON: numbers of things, languages
-	secIDs                                    // of each commit its id
-	secOrder                                  // numbers of commits in the order of their ids, 4 bytes each
-	secTimes                                  // of each commit: of the author and of the committer, 8 bytes each
-	secWho                                    // of each commit: author and committer, indices of people, 4 bytes each
-	secParents                                // numbers of parents in the repository, or none, 4 bytes each
-	secParentEnds                             // of each commit where its parents end, 4 bytes
-	secFileEnds                               // of each commit where its files end, 4 bytes
-	secFiles                                  // of each file: path, path before it, bytes removed, bytes added, flags, 4 bytes each
-	secPeople                                 // texts
-	secPeopleEnds                             // where each ends, 4 bytes
-	secPaths                                  // texts
-	secPathEnds                               // where each ends, 4 bytes
-	secPathLangs                              // of each path its language, 2 bytes
-	secBlocks                                 // pages, compressed
-	secMessagePages                           // of each page of messages: see pageEntry
-	secLinePages                              // of each page of lines: see pageEntry
-	secMessageText  file.SectionID = 1 << 16  // postings of messages, a section for each segment
-	secLineText     file.SectionID = 2 << 16  // postings of lines
+	secMeta          file.SectionID = 1 + iota // JSON: numbers of things, languages
+	secIDs                                     // of each commit its id
+	secOrder                                   // numbers of commits in the order of their ids, 4 bytes each
+	secTimes                                   // of each commit: of the author and of the committer, 8 bytes each
+	secWho                                     // of each commit: author and committer, indices of people, 4 bytes each
+	secParents                                 // numbers of parents in the repository, or none, 4 bytes each
+	secParentEnds                              // of each commit where its parents end, 4 bytes
+	secFileEnds                                // of each commit where its files end, 4 bytes
+	secFiles                                   // of each file: path, path before it, bytes removed, bytes added, flags, 4 bytes each
+	secPeople                                  // texts
+	secPeopleEnds                              // where each ends, 4 bytes
+	secPaths                                   // texts
+	secPathEnds                                // where each ends, 4 bytes
+	secPathLangs                               // of each path its language, 2 bytes
+	secBlocks                                  // pages, compressed
+	secMessagePages                            // of each page of messages: see pageEntry
+	secLinePages                               // of each page of lines: see pageEntry
+	secMessageBlocks                           // of each block of these its length, 2 bytes
+	secLineBlocks                              // the same of lines
+	secMessageDict                             // the dictionary of pages of messages
+	secLineDict                                // of lines
+	secMessageText   file.SectionID = 1 << 16  // postings of messages, a section for each segment
+	secLineText      file.SectionID = 2 << 16  // postings of lines
 )
 
 // none stands for a missing number: of a parent that is not in the index, or of a path.
@@ -49,5 +53,3 @@ const (
 	flagBinary = 1 << 8
 	flagHuge   = 1 << 9
 )
-
-const pageBytes = 16 << 10 // of a page, from which on the next one begins

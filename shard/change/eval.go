@@ -2,7 +2,6 @@ package change
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"sort"
 
@@ -63,8 +62,14 @@ func newEvaluation(x *index, s *generation, diff bool, patterns map[*query.Text]
 	return e
 }
 
-// spent returns how many pages were decompressed.
-func (e *evaluation) spent() int { return e.messages.decoded + e.lines.decoded }
+// spent returns how many blocks were decoded.
+func (e *evaluation) spent() int { return e.messages.spent + e.lines.spent }
+
+// rest gives the buffers of texts to other searches, until the next text is read.
+func (e *evaluation) rest() {
+	e.messages.close()
+	e.lines.close()
+}
 
 // all returns the set of all commits, or of all files.
 func (e *evaluation) all(files bool) value {
@@ -418,17 +423,76 @@ func (e *evaluation) search(r *textReader, p *pattern, within value) (value, err
 		it.AdvanceIfNeeded(r.p.first(page))
 		for end := r.p.end(page); it.HasNext() && it.PeekNext() < end; {
 			n := it.Next()
-			text, err := r.text(n)
-			if err != nil {
+			if ok, err := e.holds(r, p, n); err != nil {
 				return err
-			}
-			if p.in(text) {
+			} else if ok {
 				out.set.Add(n)
-				r.keep()
 			}
 		}
 		return nil
 	})
+}
+
+// holds reports whether a text matches.
+func (e *evaluation) holds(r *textReader, p *pattern, n uint32) (bool, error) {
+	c, start, err := r.outline(n)
+	if err != nil {
+		return false, err
+	}
+	if !p.inLine {
+		c, err = r.text(n)
+		return err == nil && p.in(c), err
+	}
+	middle := start + len(c.removed)
+	for _, side := range p.sides(span{start, middle}, span{middle, middle + len(c.added)}) {
+		if ok, err := e.lineHolds(r, p, side); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+// lineHolds reports whether one of some whole lines of the page matches. It reads those that the postings
+// leave.
+func (e *evaluation) lineHolds(r *textReader, p *pattern, lines span) (bool, error) {
+	if lines.from == lines.to {
+		return false, nil
+	}
+	units, err := e.unitsOf(r.p, p, int(r.row.unit>>16))
+	if err != nil {
+		return false, err
+	}
+	if units == nil || !p.inLine {
+		err := r.decode(lines.from, lines.to)
+		return err == nil && p.m.Matches(r.buf[lines.from:lines.to]), err
+	}
+	base := int(r.row.unit & 0xffff)
+	first, last := r.row.unitsOf(lines)
+	for u := units.Next(base + first); u >= 0 && u <= base+last; u = units.Next(u + 1) {
+		from, _ := trigram.Span(r.row.text, uint32(u-base))
+		for u < base+last && units.Has(uint16(u+1)) {
+			u++
+		}
+		_, to := trigram.Span(r.row.text, uint32(u-base))
+		part, err := r.lines(span{from, to}, lines)
+		if err != nil || p.m.Matches(part) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// possible reports whether a page may have a match of a pattern, as far as the postings know.
+func (e *evaluation) possible(r *textReader, p *pattern, row pageRow) (bool, error) {
+	if row.unit == none {
+		return false, nil
+	}
+	units, err := e.unitsOf(r.p, p, int(row.unit>>16))
+	if units == nil || err != nil {
+		return true, err
+	}
+	u := units.Next(int(row.unit & 0xffff))
+	return u >= 0 && u < int(row.unit&0xffff)+int(trigram.Units(row.text)), nil
 }
 
 // eachCandidate calls look with each page that has a candidate, from the page of one text to the page of
@@ -500,11 +564,4 @@ func (e *evaluation) unitsOf(pages *pageColumn, p *pattern, segment int) (*trigr
 		all[segment] = units
 	}
 	return all[segment], nil
-}
-
-// units returns the first unit of page i in the postings, or none for an empty page, and the number
-// of its units.
-func (p *pageColumn) units(i int) (first, n uint32) {
-	row := p.table[i*pageEntry:]
-	return binary.LittleEndian.Uint32(row[4:]), binary.LittleEndian.Uint32(row[8:])
 }

@@ -1,7 +1,6 @@
 package change
 
 import (
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"path/filepath"
@@ -10,10 +9,8 @@ import (
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/shoalsearch/shoal/shard/file"
-	"github.com/shoalsearch/shoal/shard/git"
 	"github.com/shoalsearch/shoal/trigram"
 )
 
@@ -45,29 +42,6 @@ type column struct {
 }
 
 func (c column) at(i uint32) []byte { return file.Entry(c.bytes, c.ends, int(i)) }
-
-// pageColumn is a list of pages with their postings.
-type pageColumn struct {
-	table []byte
-	post  *trigram.Index
-	texts int // of all pages
-}
-
-func (p *pageColumn) len() int           { return len(p.table) / pageEntry }
-func (p *pageColumn) first(i int) uint32 { return binary.LittleEndian.Uint32(p.table[i*pageEntry:]) }
-
-// end returns the number of the text after page i.
-func (p *pageColumn) end(i int) uint32 {
-	if i+1 < p.len() {
-		return p.first(i + 1)
-	}
-	return uint32(p.texts)
-}
-
-// of returns the page that contains a text.
-func (p *pageColumn) of(text uint32) int {
-	return sort.Search(p.len(), func(i int) bool { return p.first(i) > text }) - 1
-}
 
 // openIndex opens a file in dir. base is the number of commits in the files before it. The caller
 // must close the index.
@@ -106,7 +80,8 @@ func (x *index) read() error {
 		{secFileEnds, (*[]byte)(&x.fileEnds), 4 * x.m.Commits}, {secFiles, (*[]byte)(&x.files), 20 * x.m.Files},
 		{secPeople, &x.people.bytes, -1}, {secPeopleEnds, (*[]byte)(&x.people.ends), -1},
 		{secPaths, &x.paths.bytes, -1}, {secPathEnds, (*[]byte)(&x.paths.ends), -1}, {secPathLangs, (*[]byte)(&x.pathLangs), -1},
-		{secMessagePages, &x.messages.table, -1}, {secLinePages, &x.lines.table, -1},
+		{secMessagePages, &x.messages.table, -1}, {secMessageBlocks, (*[]byte)(&x.messages.blocks), -1}, {secMessageDict, &x.messages.dict, -1},
+		{secLinePages, &x.lines.table, -1}, {secLineBlocks, (*[]byte)(&x.lines.blocks), -1}, {secLineDict, &x.lines.dict, -1},
 	} {
 		if *s.to, err = x.f.Bytes(s.id); err != nil {
 			return err
@@ -216,92 +191,3 @@ func (x *index) pathsOf(f uint32) (path, from uint32) {
 }
 
 func (e fileRow) named() bool { return e.flags&(flagBinary|flagHuge) != 0 }
-
-// page has the texts of a page.
-type page struct {
-	first uint32
-	texts []changed
-}
-
-// changed is one text: a message, or the changed lines of a file.
-type changed struct {
-	removed, added []byte
-	hunks          []byte // encoded
-}
-
-var decoders = sync.Pool{New: func() any {
-	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*MaxPage))
-	return d
-}}
-
-// decode decompresses a page into buf, and returns buf for reuse.
-func (x *index) decode(p *pageColumn, i int, buf []byte) (*page, []byte, error) {
-	row := p.table[i*pageEntry:]
-	at, length, text := int64(binary.LittleEndian.Uint64(row[12:])), int64(binary.LittleEndian.Uint32(row[20:])), int(binary.LittleEndian.Uint32(row[24:]))
-	if at < 0 || at+length > x.f.Size() {
-		return nil, buf, x.f.Damaged("page %d lies outside", i)
-	}
-	if err := x.f.Touch(at, length); err != nil {
-		return nil, buf, err
-	}
-
-	d := decoders.Get().(*zstd.Decoder)
-	defer decoders.Put(d)
-	buf, err := d.DecodeAll(x.f.Data()[at:at+length], buf[:0])
-	if err != nil || len(buf) < text {
-		return nil, buf, x.f.Damaged("page %d: %v", i, err)
-	}
-
-	out, rest, tail := &page{first: p.first(i)}, buf[:text], buf[text:]
-	out.texts = make([]changed, 0, min(p.end(i)-out.first, uint32(len(tail)+1))) // each has hunks in the tail
-	for t := out.first; t < p.end(i); t++ {
-		hunks, removed, added := readSizes(tail)
-		if hunks < 0 || removed+added > len(rest) {
-			return nil, buf, x.f.Damaged("page %d is too short", i)
-		}
-		out.texts = append(out.texts, changed{rest[:removed], rest[removed : removed+added], tail[:hunks]})
-		rest, tail = rest[removed+added:], tail[hunks:]
-	}
-	return out, buf, nil
-}
-
-// readSizes reads the encoded hunks at the start of b. It returns their length, or -1 if b is too
-// short, and the bytes of their removed and added lines.
-func readSizes(b []byte) (bytes, removed, added int) {
-	count, at := binary.Uvarint(b)
-	if at <= 0 {
-		return -1, 0, 0
-	}
-	for range count {
-		var v [6]int
-		for i := range v {
-			x, n := binary.Uvarint(b[at:])
-			if n <= 0 || x > MaxPage*1024 {
-				return -1, 0, 0
-			}
-			v[i], at = int(x), at+n
-		}
-		removed, added = removed+v[4], added+v[5]
-		if removed > MaxPage || added > MaxPage {
-			return -1, 0, 0
-		}
-	}
-	return at, removed, added
-}
-
-// decodeHunks decodes the hunks of a changed file.
-func decodeHunks(b []byte) (out []git.PatchHunk) {
-	count, n := binary.Uvarint(b)
-	for b = b[n:]; count > 0; count-- {
-		var v [6]int
-		for i := range v {
-			x, n := binary.Uvarint(b)
-			v[i], b = int(x), b[n:]
-		}
-		out = append(out, git.PatchHunk{
-			Old: git.DiffRange{Start: v[0], Lines: v[1]}, New: git.DiffRange{Start: v[2], Lines: v[3]},
-			Removed: v[4], Added: v[5],
-		})
-	}
-	return out
-}

@@ -26,7 +26,7 @@ type Tip struct {
 
 // manifestFormat is the format of manifests. A log of an older format is rebuilt; one of a newer
 // format stays unchanged.
-const manifestFormat = 2
+const manifestFormat = 3
 
 const manifestName = "manifest.json"
 

@@ -163,21 +163,17 @@ func (n *News) Texts(ctx context.Context, look func([]byte)) error {
 	})
 }
 
-// pages calls a function with the texts of a set, page by page.
+// pages calls a function with the texts of a set.
 func (x *index) pages(ctx context.Context, p *pageColumn, texts *roaring.Bitmap, look func([]byte)) error {
-	var buf []byte
+	r := textReader{x: x, p: p}
+	defer r.close()
 	for it := texts.Iterator(); it.HasNext() && ctx.Err() == nil; {
-		at := p.of(it.PeekNext())
-		page, b, err := x.decode(p, at, buf)
+		text, err := r.text(it.Next())
 		if err != nil {
 			return err
 		}
-		buf = b
-		for it.HasNext() && it.PeekNext() < p.end(at) {
-			text := page.texts[it.Next()-page.first]
-			look(text.removed)
-			look(text.added)
-		}
+		look(text.removed)
+		look(text.added)
 	}
 	return ctx.Err()
 }

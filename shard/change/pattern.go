@@ -3,6 +3,7 @@ package change
 import (
 	"fmt"
 	"regexp/syntax"
+	"strings"
 
 	"github.com/shoalsearch/shoal/shard/git"
 	"github.com/shoalsearch/shoal/shard/match"
@@ -16,6 +17,7 @@ type pattern struct {
 	m       *match.Matcher
 	formula *trigram.Formula // nil: it narrows nothing
 	lines   bool             // a match may go over several lines
+	inLine  bool             // a line that the postings leave decides alone whether it matches
 }
 
 // compile prepares a text of a query for searching.
@@ -26,7 +28,8 @@ func compile(t *query.Text) (*pattern, error) {
 	}
 	p := &pattern{field: t.Field, m: m}
 	if !t.Regexp {
-		p.formula, p.lines = trigram.FromLiteral(t.Pattern, t.Fold), true
+		p.formula, p.lines = trigram.FromLiteral(t.Pattern, t.Fold), strings.Contains(t.Pattern, "\n")
+		p.inLine = !p.lines && p.formula != nil && p.formula.Scope() != trigram.ScopeDocument
 		return p, nil
 	}
 
@@ -41,26 +44,29 @@ func compile(t *query.Text) (*pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("search changes: %w", err)
 	}
-	dropAnchors(re, p.lines)
+	atEnds := dropAnchors(re, p.lines)
 	p.formula = trigram.FromRegexp(re, t.Fold)
+	p.inLine = !p.lines && !atEnds && p.formula != nil && p.formula.Scope() != trigram.ScopeDocument
 	return p, nil
 }
 
 // dropAnchors makes an expression match more: without its anchors at the ends of texts and, with
 // lines, of lines. A page has many texts, and its postings know no end of one. The last line of a text
-// ends there too, so $ behind a newline is true of it; in the page another text follows.
-func dropAnchors(re *syntax.Regexp, lines bool) {
+// ends there too, so $ behind a newline is true of it; in the page another text follows. dropAnchors
+// reports whether there was one at an end of texts.
+func dropAnchors(re *syntax.Regexp, lines bool) (atEnds bool) {
 	switch re.Op {
 	case syntax.OpBeginText, syntax.OpEndText:
-		re.Op = syntax.OpEmptyMatch
+		re.Op, atEnds = syntax.OpEmptyMatch, true
 	case syntax.OpBeginLine, syntax.OpEndLine:
 		if lines {
 			re.Op = syntax.OpEmptyMatch
 		}
 	}
 	for _, sub := range re.Sub {
-		dropAnchors(sub, lines)
+		atEnds = dropAnchors(sub, lines) || atEnds
 	}
+	return atEnds
 }
 
 // inSide reports whether the removed or the added lines of a change match. A match cannot span two
@@ -84,6 +90,17 @@ func (p *pattern) inSide(text, hunks []byte, size func(git.PatchHunk) int) bool 
 
 func removedBytes(h git.PatchHunk) int { return h.Removed }
 func addedBytes(h git.PatchHunk) int   { return h.Added }
+
+// sides is those of the removed and the added lines in which the pattern is looked for.
+func (p *pattern) sides(removed, added span) []span {
+	switch p.field {
+	case query.Removed:
+		return []span{removed}
+	case query.Added, query.Message:
+		return []span{added}
+	}
+	return []span{removed, added}
+}
 
 // in reports whether a text matches, in the field of the pattern.
 func (p *pattern) in(c changed) bool {

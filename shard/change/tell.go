@@ -3,6 +3,7 @@ package change
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
@@ -81,12 +82,21 @@ func (e *evaluation) tell(h hit, shown, said []*pattern, all []*index) (*CommitM
 			c.MoreFiles++
 			continue
 		}
-		text, err := e.lines.text(f)
+		only := !e.diff && len(shown) > 0 // files that match
+		if only {
+			if none, err := e.none(f, shown); none || err != nil {
+				if err != nil {
+					return nil, err
+				}
+				c.MoreFiles++
+				continue
+			}
+		}
+		told, err := e.file(f, shown, e.diff || only, &room)
 		if err != nil {
 			return nil, err
 		}
-		told := x.file(f, text, shown, e.diff || len(shown) > 0, &room)
-		if !e.diff && len(shown) > 0 && len(told.Hunks)+told.MoreHunks == 0 {
+		if only && len(told.Hunks)+told.MoreHunks == 0 {
 			c.MoreFiles++
 			continue
 		}
@@ -106,11 +116,16 @@ func (x *index) allFiles(c uint32) (all []uint32) {
 
 // file is a changed file, with those hunks that match or all where nothing is looked for in
 // lines, as far as they have room in the commit.
-func (x *index) file(f uint32, text changed, shown []*pattern, hunks bool, commit *int) FileMatch {
-	p := x.patch(f, text)
+func (e *evaluation) file(f uint32, shown []*pattern, hunks bool, commit *int) (FileMatch, error) {
+	r := &e.lines
+	text, start, err := r.outline(f)
+	if err != nil {
+		return FileMatch{}, err
+	}
+	p := e.x.patch(f, text)
 	out := FileMatch{
 		Path: p.Path, From: p.From, Status: statusNames[p.Status],
-		Language: x.m.Languages[x.pathLangs.At(int(x.entry(f).path))],
+		Language: e.x.m.Languages[e.x.pathLangs.At(int(e.x.entry(f).path))],
 	}
 	switch {
 	case p.Binary:
@@ -118,22 +133,55 @@ func (x *index) file(f uint32, text changed, shown []*pattern, hunks bool, commi
 	case p.Huge:
 		out.Kept = "huge"
 	}
-	removed, added, room := text.removed, text.added, min(mostBody, *commit)
+	old, now, room := span{start, start}, span{start + len(text.removed), start + len(text.removed)}, min(mostBody, *commit)
 	for _, h := range p.Hunks {
-		old, now := removed[:h.Removed], added[:h.Added]
-		removed, added = removed[h.Removed:], added[h.Added:]
+		old, now = span{old.to, old.to + h.Removed}, span{now.to, now.to + h.Added}
 		out.Removed, out.Added = out.Removed+h.Old.Lines, out.Added+h.New.Lines
-		if !hunks || len(shown) > 0 && !slices.ContainsFunc(shown, func(p *pattern) bool { return p.inHunk(old, now) }) {
+		if !hunks {
 			continue
 		}
-		if room -= len(old) + len(now); room < 0 {
+		if len(shown) > 0 {
+			if matches, err := e.hunkHolds(old, now, shown); err != nil || !matches {
+				if err != nil {
+					return out, err
+				}
+				continue
+			}
+		}
+		if room -= h.Removed + h.Added; room < 0 {
 			out.MoreHunks++
 			continue
 		}
-		*commit -= len(old) + len(now)
-		out.Hunks = append(out.Hunks, hunkOf(h, old, now, shown))
+		*commit -= h.Removed + h.Added
+		if err := errors.Join(r.decode(old.from, old.to), r.decode(now.from, now.to)); err != nil {
+			return out, err
+		}
+		out.Hunks = append(out.Hunks, hunkOf(h, r.buf[old.from:old.to], r.buf[now.from:now.to], shown))
 	}
-	return out
+	return out, nil
+}
+
+// hunkHolds reports whether the lines of a hunk match.
+func (e *evaluation) hunkHolds(old, now span, shown []*pattern) (bool, error) {
+	for _, p := range shown {
+		for _, side := range p.sides(old, now) {
+			if ok, err := e.lineHolds(&e.lines, p, side); ok || err != nil {
+				return ok, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// none reports whether no pattern can match in a file, as far as the postings know.
+func (e *evaluation) none(f uint32, shown []*pattern) (bool, error) {
+	row := e.lines.p.row(e.lines.p.of(f))
+	for _, p := range shown {
+		if ok, err := e.possible(&e.lines, p, row); ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // hunkOf is a hunk with its lines and marks.
@@ -147,18 +195,14 @@ func hunkOf(h git.PatchHunk, old, now []byte, shown []*pattern) Hunk {
 			come = append(come, p)
 		}
 	}
-	before, after := signed(nil, '-', old), signed(nil, '+', now)
-	marks := marksIn(nil, gone, before, 1)
-	for _, m := range marksIn(nil, come, after, 1) {
-		marks = append(marks, Span{Start: m.Start + len(before), End: m.End + len(before)})
+	body := signed(make([]byte, 0, len(old)+len(now)+h.Old.Lines+h.New.Lines), '-', old)
+	before := len(body)
+	body = signed(body, '+', now)
+	marks := marksIn(nil, gone, body[:before], 1)
+	for _, m := range marksIn(nil, come, body[before:], 1) {
+		marks = append(marks, Span{Start: m.Start + before, End: m.End + before})
 	}
-	return Hunk{h.Old, h.New, string(before) + string(after), marks}
-}
-
-// inHunk reports whether the lines of a hunk match.
-func (p *pattern) inHunk(removed, added []byte) bool {
-	return p.field != query.Added && len(removed) > 0 && p.m.Matches(removed) ||
-		p.field != query.Removed && len(added) > 0 && p.m.Matches(added)
+	return Hunk{h.Old, h.New, string(body), marks}
 }
 
 // signed appends lines with a sign before each.

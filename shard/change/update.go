@@ -273,48 +273,6 @@ func (x *index) copyTo(ctx context.Context, w *recorder, files []*index) error {
 	return nil
 }
 
-// textReader reads texts. It decodes each page once where they are read in order.
-type textReader struct {
-	x       *index
-	p       *pageColumn
-	at      *page
-	last    int
-	buf     []byte
-	kept    map[int]*page
-	decoded int // pages
-}
-
-// mostKept is how many pages a textReader keeps of those with a match: what matches is told next.
-const mostKept = 64
-
-// text returns a text by its number. Its bytes are valid until the next call.
-func (r *textReader) text(n uint32) (changed, error) {
-	if r.at != nil && n >= r.at.first && int(n-r.at.first) < len(r.at.texts) {
-		return r.at.texts[n-r.at.first], nil
-	}
-	i := r.p.of(n)
-	if r.at = r.kept[i]; r.at == nil {
-		var err error
-		if r.at, r.buf, err = r.x.decode(r.p, i, r.buf); err != nil {
-			return changed{}, err
-		}
-		r.decoded++
-	}
-	r.last = i
-	return r.at.texts[n-r.at.first], nil
-}
-
-// keep keeps the page of the latest text.
-func (r *textReader) keep() {
-	if r.kept[r.last] != nil || len(r.kept) == mostKept || cap(r.buf) > 8*pageBytes {
-		return
-	}
-	if r.kept == nil {
-		r.kept = map[int]*page{}
-	}
-	r.kept[r.last], r.buf = r.at, nil
-}
-
 // end opens the new files, computes which commits are reachable, and publishes the result as the
 // log's new state.
 func (u *updater) end(revisions []Tip) error {

@@ -5,17 +5,14 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"sync"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/charset"
 	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/shard/git"
-	"github.com/shoalsearch/shoal/trigram"
 )
 
 // contents is the header of a file of changes.
@@ -50,7 +47,7 @@ type recorder struct {
 	fileEnds, files      []byte
 	people, paths, langs table
 	pathLangs            []byte
-	messages, lines      pages
+	messages, lines      *pages
 	buf                  []byte
 }
 
@@ -85,9 +82,7 @@ func newRecorder(dir string, base int, parent func(id string) (uint32, bool)) (*
 	if err != nil {
 		return nil, err
 	}
-	w := &recorder{out: out, base: base, parent: parent, own: map[string]uint32{}}
-	w.messages.open()
-	w.lines.open()
+	w := &recorder{out: out, base: base, parent: parent, own: map[string]uint32{}, messages: newPages(out), lines: newPages(out)}
 	out.Begin(secBlocks)
 	return w, nil
 }
@@ -96,7 +91,7 @@ func newRecorder(dir string, base int, parent func(id string) (uint32, bool)) (*
 func (w *recorder) Commits() int { return len(w.ids) }
 
 // Text returns the number of bytes of all texts so far.
-func (w *recorder) Text() int64 { return w.messages.text + w.lines.text }
+func (w *recorder) Text() int64 { return w.messages.bytes + w.lines.bytes }
 
 // Commit records the head of the next commit.
 func (w *recorder) Commit(c *git.PatchCommit) error {
@@ -128,7 +123,7 @@ func (w *recorder) Commit(c *git.PatchCommit) error {
 	w.fileEnds = append32(w.fileEnds, uint32(w.m.Files))
 
 	w.buf = append(append(w.buf[:0], c.Message...), '\n')
-	w.messages.add(w, nil, w.buf, []git.PatchHunk{{Added: len(w.buf)}})
+	w.messages.add(nil, w.buf, []git.PatchHunk{{Added: len(w.buf)}})
 	return w.out.Err()
 }
 
@@ -159,7 +154,7 @@ func (w *recorder) File(f *git.PatchFile) error {
 	}
 	w.m.Files++
 	binary.LittleEndian.PutUint32(w.fileEnds[len(w.fileEnds)-4:], uint32(w.m.Files))
-	w.lines.add(w, f.Removed, f.Added, f.Hunks)
+	w.lines.add(f.Removed, f.Added, f.Hunks)
 	return w.out.Err()
 }
 
@@ -191,22 +186,22 @@ func (w *recorder) Finish() (id file.ID, size int64, err error) {
 }
 
 func (w *recorder) finish() error {
-	w.messages.flush(w)
-	w.lines.flush(w)
+	if err := errors.Join(w.messages.finish(), w.lines.finish()); err != nil {
+		return fmt.Errorf("index of changes: %w", err)
+	}
 	w.out.End()
 	for _, p := range []struct {
-		pages *pages
-		table file.SectionID
-		text  file.SectionID
-		count *int
-	}{{&w.messages, secMessagePages, secMessageText, &w.m.MessageSegments}, {&w.lines, secLinePages, secLineText, &w.m.LineSegments}} {
-		if p.pages.err == nil {
-			p.pages.err = p.pages.post.Finish()
-		}
-		if p.pages.err != nil {
-			return fmt.Errorf("index of changes: %w", p.pages.err)
-		}
+		pages               *pages
+		table, blocks, dict file.SectionID
+		text                file.SectionID
+		count               *int
+	}{
+		{w.messages, secMessagePages, secMessageBlocks, secMessageDict, secMessageText, &w.m.MessageSegments},
+		{w.lines, secLinePages, secLineBlocks, secLineDict, secLineText, &w.m.LineSegments},
+	} {
 		w.out.Add(p.table, p.pages.table)
+		w.out.Add(p.blocks, p.pages.blocks)
+		w.out.Add(p.dict, p.pages.dict)
 		for i, s := range p.pages.segments {
 			w.out.Add(p.text+file.SectionID(i), s)
 		}
@@ -260,93 +255,6 @@ func (w *recorder) Abort() {
 }
 
 func (w *recorder) close() {
-	w.messages.post.Close()
-	w.lines.post.Close()
-}
-
-// pages collects texts into pages, and adds pages to postings.
-type pages struct {
-	post     *trigram.Writer
-	segments [][]byte
-	table    []byte // of pageEntry
-
-	text  int64  // bytes of all texts
-	texts uint32 // number of all texts
-	first uint32 // the first of the page
-	page  []byte // texts of the page
-	tail  []byte // their hunks
-	err   error
-}
-
-// pageEntry is a row of the table of pages, 28 bytes:
-//
-//	first   u32   number of its first text: of the commit, or of the file
-//	unit    u32   its first unit in the postings; none for a page without bytes
-//	units   u32   how many it has
-//	at      u64   where its block begins, in the section of blocks
-//	length  u32   of the block
-//	text    u32   bytes of its texts; hunks follow them
-const pageEntry = 28
-
-// compressors are shared by all repositories: one takes megabytes, and most histories are short.
-var compressors = sync.Pool{New: func() any {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(MaxPage))
-	if err != nil {
-		panic("BUG: " + err.Error()) // of these settings, which never change
-	}
-	return enc
-}}
-
-// compress appends the compressed form of text to dst.
-func compress(dst, text []byte) []byte {
-	enc := compressors.Get().(*zstd.Encoder)
-	defer compressors.Put(enc)
-	return enc.EncodeAll(text, dst)
-}
-
-// MaxPage is the largest size of a page: a text of the largest size after other texts.
-const MaxPage = 4 << 20
-
-func (p *pages) open() {
-	p.post = trigram.New(trigram.Options{Emit: func(parts ...[]byte) error {
-		p.segments = append(p.segments, slices.Concat(parts...))
-		return nil
-	}})
-}
-
-// add adds the next text, in two parts.
-func (p *pages) add(w *recorder, removed, added []byte, hunks []git.PatchHunk) {
-	p.page = append(append(p.page, removed...), added...)
-	p.tail = binary.AppendUvarint(p.tail, uint64(len(hunks)))
-	for _, h := range hunks {
-		for _, v := range []int{h.Old.Start, h.Old.Lines, h.New.Start, h.New.Lines, h.Removed, h.Added} {
-			p.tail = binary.AppendUvarint(p.tail, uint64(v))
-		}
-	}
-	p.texts++
-	if len(p.page)+len(p.tail) >= pageBytes {
-		p.flush(w)
-	}
-}
-
-// flush ends the page.
-func (p *pages) flush(w *recorder) {
-	if p.first == p.texts || p.err != nil {
-		return
-	}
-	unit, units := uint32(none), uint32(0)
-	if len(p.page) > 0 {
-		unit, units, p.err = p.post.Add(p.page, 0)
-	}
-
-	block := compress(w.buf[:0], append(p.page, p.tail...))
-	at := w.out.Pos()
-	_, _ = w.out.Write(block) // its error is w.out.Err
-	w.buf = block
-
-	p.table = append32(append32(append32(p.table, p.first), unit), units)
-	p.table = binary.LittleEndian.AppendUint64(p.table, uint64(at))
-	p.table = append32(append32(p.table, uint32(len(block))), uint32(len(p.page)))
-	p.text += int64(len(p.page))
-	p.page, p.tail, p.first = p.page[:0], p.tail[:0], p.texts
+	w.messages.close()
+	w.lines.close()
 }
