@@ -421,6 +421,7 @@ func (f *fake) Status(context.Context, catalog.Viewer) (*node.StatusResponse, er
 			Sync: catalog.PermissionSyncOn, Unlinked: 1, PeopleRunning: 2, PeopleLimit: 3, ReposRunning: 4, ReposLimit: 5,
 			Hosts: []job.HostPermissions{{Host: "github:github.com", People: job.Answers{Wanted: 6, Answered: 1, Ended: 2, Refused: 3, Failing: 4, Newest: day, Oldest: day}, Repos: job.Answers{Wanted: 7, Newest: day, Oldest: day}}},
 		},
+		Watches:  node.WatchStatus{Watches: 6, Failing: 1, Backlog: 2},
 		Warnings: []string{"w"},
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/node/history"
 	"github.com/shoalsearch/shoal/node/hold"
@@ -40,6 +41,7 @@ type StatusResponse struct {
 	Tolerates    Tolerance                  `json:"tolerates"`
 	Verdict      Verdict                    `json:"verdict"`
 	Permissions  *job.PermissionState       `json:"permissions,omitzero"` // for owners
+	Watches      WatchStatus                `json:"watches,omitzero"`     // for owners who may see every repository
 	Warnings     []string                   `json:"warnings"`
 
 	// CertificateEnds is when this node's API certificate expires, for owners; zero with plain
@@ -149,6 +151,13 @@ type StorageStatus struct {
 	History history.Status `json:"history"` // of the commits of the mirrors here
 }
 
+// WatchStatus counts watches.
+type WatchStatus struct {
+	Watches int `json:"watches"`
+	Failing int `json:"failing"` // whose receiver does not take what is sent
+	Backlog int `json:"backlog"` // repositories with something new that no watch has been checked against
+}
+
 // RebuildStatus is the progress of rebuilding index files of an earlier version.
 type RebuildStatus struct {
 	Done   int           `json:"done"`
@@ -221,11 +230,24 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer) (*StatusResponse, e
 		out.Connections = append(out.Connections, n.Operate.Syncer.StateOf(view, c))
 	}
 
-	out.Permissions = n.permissions.Of(view)
+	out.Permissions, out.Watches = n.permissions.Of(view), n.watchStatus(seen)
 	out.Warnings = slices.Concat(n.warnings(view, tally), permissionWarnings(out.Permissions))
 	out.Storage.UnknownSymbols = sumOf(n.jobs.Symbols.Unknown())
 	out.addFiles(n.Config.NodeFiles(ctx))
 	return out, nil
+}
+
+// watchStatus counts watches. Whoever may not see every repository gets no numbers: a watch of
+// somebody else fails or waits because of repositories that the viewer may not see.
+func (n *Node) watchStatus(visible *account.Repos) (s WatchStatus) {
+	if visible.Blind() {
+		return s
+	}
+	s.Watches, s.Failing = n.Watches.Total()
+	for range visible.View.Backlogs() {
+		s.Backlog++
+	}
+	return s
 }
 
 // placementStatus summarizes where the data lies. Callers remove the names for viewers who are no

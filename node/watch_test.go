@@ -19,7 +19,7 @@ import (
 )
 
 // withHistory starts a node with local repositories, enforced permissions, and a history of commits.
-func withHistory(t *testing.T, dir string) *nodetest.Node {
+func withHistory(t testing.TB, dir string) *nodetest.Node {
 	t.Helper()
 	return nodetest.Start(t, nodetest.Config{
 		Edit: func(o *node.Options) { o.History = change.Bound{All: true} },
@@ -42,7 +42,7 @@ func person(t *testing.T, n *nodetest.Node, email string, repos ...string) catal
 }
 
 // pushed indexes repositories after a push.
-func pushed(t *testing.T, n *nodetest.Node, names ...string) {
+func pushed(t testing.TB, n *nodetest.Node, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		repo, err := n.Browse.Repo(t.Context(), catalog.Operator(), name)

@@ -148,6 +148,9 @@ func printStatus(w io.Writer, s *node.StatusResponse) {
 		}
 		fmt.Fprintln(w)
 	}
+	if x := s.Watches; x.Watches > 0 {
+		fmt.Fprintf(w, "watches: %d, receivers that fail: %d, repositories to check: %d\n", x.Watches, x.Failing, x.Backlog)
+	}
 	if ends := s.CertificateEnds; !ends.IsZero() {
 		fmt.Fprintf(w, "certificate of its API: ends %s\n", ends.Format(time.DateTime))
 	}
