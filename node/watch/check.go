@@ -14,7 +14,6 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/shard/change"
 	"github.com/shoalsearch/shoal/shard/query"
-	"github.com/shoalsearch/shoal/trigram"
 )
 
 const (
@@ -178,12 +177,11 @@ func (c *check) sees(x *catalog.Watch) *account.Repos {
 
 // commits looks for the watches of commits and diffs in the new commits.
 func (c *check) commits(ctx context.Context, news newCommits, rootless bool) error {
-	var sketches sketcher
-	if err := news.Texts(ctx, sketches.add); err != nil {
+	found := c.w.sets.needs.findings()
+	if err := news.Texts(ctx, found.add); err != nil {
 		return err
 	}
-	sketches.flush()
-	return c.each(sketches.all, true, func(g *group, _ *catalog.Watch, q query.Q) (result, error) {
+	return c.each(found, true, func(g *group, _ *catalog.Watch, q query.Q) (result, error) {
 		found, err := news.Search(ctx, change.LogSearch{Q: q, Diff: g.standing.Query.Type == query.DiffType, Limit: hitsAtMost})
 		if err != nil {
 			return result{}, err
@@ -200,11 +198,11 @@ type result struct {
 	rootless bool
 }
 
-// each searches for each watch whose query may match one of the texts, if its owner may see the
-// repository. Watches with one query share a search.
-func (c *check) each(texts []*trigram.Sketch, changes bool, search func(*group, *catalog.Watch, query.Q) (result, error)) error {
+// each searches for each watch whose query may match, if its owner may see the repository. Watches with
+// one query share a search.
+func (c *check) each(texts *findings, changes bool, search func(*group, *catalog.Watch, query.Q) (result, error)) error {
 	for _, g := range c.w.sets.all {
-		if g.changes != changes || !g.mayMatch(g.standing.Query.Q, texts) {
+		if g.changes != changes || !texts.meet(g.need) {
 			continue
 		}
 		results := map[string]result{}

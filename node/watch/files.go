@@ -46,26 +46,25 @@ func (c *check) files(ctx context.Context, patient bool) error {
 	if err != nil || len(fresh) == 0 {
 		return err
 	}
-	var sketches sketcher
+	texts := c.w.sets.needs.findings()
 	is, paths := map[blobAt]bool{}, []string(nil)
 	for _, e := range fresh {
 		is[blobAt{e.Path, e.OID}] = true
 		paths = append(paths, e.Path)
-		sketches.add([]byte(e.Path))
+		texts.add([]byte(e.Path))
 	}
 	err = c.w.d.Mirrors.Get(c.repo.ID).Scan(ctx, fresh, 0, func(_ git.Entry, content []byte) bool {
 		text, _ := charset.Decode(nil, content)
-		sketches.add(text)
+		texts.add(text)
 		return ctx.Err() == nil
 	})
 	if err != nil {
 		return err
 	}
-	sketches.flush()
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
 
-	return c.each(sketches.all, false, func(_ *group, x *catalog.Watch, _ query.Q) (out result, err error) {
+	return c.each(texts, false, func(_ *group, x *catalog.Watch, _ query.Q) (out result, err error) {
 		v, ok := c.w.d.Gate.WorksFor(x.Account)
 		if !ok {
 			return out, nil

@@ -1,19 +1,15 @@
 package watch
 
 import (
-	"regexp"
-	"regexp/syntax"
-
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/search"
-	"github.com/shoalsearch/shoal/shard/query"
-	"github.com/shoalsearch/shoal/trigram"
 )
 
 // groups are the watches by their queries, so that watches with one query are checked together.
 type groups struct {
-	of  *catalog.View // whose watches these are; nil: none were read yet
-	all map[asked]*group
+	of    *catalog.View // whose watches these are; nil: none were read yet
+	all   map[asked]*group
+	needs *needs // of all
 }
 
 // asked is a query with its toggles.
@@ -24,10 +20,10 @@ type asked struct {
 
 // group is the watches with one query.
 type group struct {
-	standing  *search.Standing
-	changes   bool                              // it finds commits or diffs, and not files
-	questions map[*query.Text]*trigram.Question // of the texts that can be ruled out without a search
-	watches   []*catalog.Watch
+	standing *search.Standing
+	changes  bool  // it finds commits or diffs, and not files
+	need     *need // of the query
+	watches  []*catalog.Watch
 }
 
 // update reads the watches of a view, unless they are those that were read last.
@@ -36,7 +32,7 @@ func (g *groups) update(view *catalog.View) {
 		return
 	}
 	old := g.all
-	g.of, g.all = view, map[asked]*group{}
+	g.of, g.all, g.needs = view, map[asked]*group{}, newNeeds()
 	for x := range view.Watches() {
 		key := asked{x.Query, x.Regexp, x.Case, x.Words}
 		at := g.all[key]
@@ -48,7 +44,7 @@ func (g *groups) update(view *catalog.View) {
 			if at == nil {
 				continue // of a version with another query language
 			}
-			at.watches = nil
+			at.watches, at.need = nil, g.needs.add(at.standing.Query.Q)
 			g.all[key] = at
 		}
 		at.watches = append(at.watches, x)
@@ -71,107 +67,5 @@ func newGroup(x *catalog.Watch) *group {
 	if err != nil {
 		return nil
 	}
-	g := &group{standing: s, changes: s.Query.Type.Changes(), questions: map[*query.Text]*trigram.Question{}}
-	query.Map(s.Query.Q, func(n query.Q) query.Q {
-		if t, ok := n.(*query.Text); ok {
-			if q := questionOf(t); q != nil {
-				g.questions[t] = q
-			}
-		}
-		return n
-	})
-	return g
-}
-
-// questionOf prepares a text for asking sketches. It returns nil for a text that they cannot rule
-// out: the sketches know neither the ends of a text, nor where a symbol begins.
-func questionOf(t *query.Text) *trigram.Question {
-	if t.Regexp && t.Field == query.Symbol {
-		return nil
-	}
-	pattern, flags := t.Pattern, query.RegexpFlags
-	if !t.Regexp {
-		pattern = regexp.QuoteMeta(pattern)
-	}
-	if t.Fold {
-		flags |= syntax.FoldCase
-	}
-	re, err := syntax.Parse(pattern, flags)
-	if err != nil || hasTextAnchor(re) {
-		return nil
-	}
-	return trigram.Ask(re)
-}
-
-// hasTextAnchor reports whether an expression contains \A or \z.
-func hasTextAnchor(re *syntax.Regexp) bool {
-	if re.Op == syntax.OpBeginText || re.Op == syntax.OpEndText {
-		return true
-	}
-	for _, sub := range re.Sub {
-		if hasTextAnchor(sub) {
-			return true
-		}
-	}
-	return false
-}
-
-// mayMatch reports whether a query may match something in texts; false is certain. The parts of an
-// "and" may match in different texts.
-func (g *group) mayMatch(q query.Q, texts []*trigram.Sketch) bool {
-	switch n := q.(type) {
-	case query.Const:
-		return bool(n)
-	case *query.And:
-		for _, s := range n.Subs {
-			if !g.mayMatch(s, texts) {
-				return false
-			}
-		}
-	case *query.Or:
-		for _, s := range n.Subs {
-			if g.mayMatch(s, texts) {
-				return true
-			}
-		}
-		return false
-	case *query.Text:
-		question := g.questions[n]
-		if question == nil {
-			return true
-		}
-		for _, t := range texts {
-			if question.MayMatch(t) {
-				return true
-			}
-		}
-		return false
-	}
-	return true
-}
-
-// sketcher makes sketches of texts, many small texts together.
-type sketcher struct {
-	buf []byte
-	all []*trigram.Sketch
-}
-
-const sketchBytes = 64 << 10
-
-func (s *sketcher) add(text []byte) {
-	if len(text) == 0 {
-		return
-	}
-	if len(s.buf) > 0 && len(s.buf)+len(text) > sketchBytes {
-		s.flush()
-	}
-	// Each text begins and ends at a line.
-	s.buf = append(append(s.buf, text...), '\n')
-}
-
-func (s *sketcher) flush() {
-	if len(s.buf) > 0 {
-		s.all = append(s.all, trigram.NewSketch(s.buf))
-		s.buf = s.buf[:0]
-	}
+	return &group{standing: s, changes: s.Query.Type.Changes()}
 }
