@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"slices"
-	"strings"
 
 	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/shard/query"
@@ -125,7 +124,6 @@ func (c *pathCollector) withText(t *query.Text) (*Paths, error) {
 	if !staysInLines(t, p) {
 		return &Paths{All: true}, nil
 	}
-	p.lines = false
 	out := &Paths{set: map[string]bool{}}
 	for _, x := range c.s.files {
 		e := newEvaluation(x, c.s, true, nil)
@@ -145,27 +143,14 @@ func (c *pathCollector) withText(t *query.Text) (*Paths, error) {
 // of an expression that can match an empty text, or that asks where a text begins or ends, does so.
 func staysInLines(t *query.Text, p *pattern) bool {
 	if !t.Regexp {
-		return t.Pattern != "" && !strings.Contains(t.Pattern, "\n")
+		return t.Pattern != "" && !p.hunks
 	}
 	re, err := syntax.Parse(t.Pattern, query.RegexpFlags)
-	if err != nil || p.lines || asksEnds(re) {
+	if err != nil || p.hunks {
 		return false
 	}
 	empty, err := regexp.Compile(re.String())
 	return err == nil && !empty.MatchString("")
-}
-
-// asksEnds reports whether an expression asks for the beginning or the end of a text.
-func asksEnds(re *syntax.Regexp) bool {
-	if re.Op == syntax.OpBeginText || re.Op == syntax.OpEndText {
-		return true
-	}
-	for _, sub := range re.Sub {
-		if asksEnds(sub) {
-			return true
-		}
-	}
-	return false
 }
 
 // addUnknown adds the paths of files whose lines are not known, or not as a search of files has

@@ -16,7 +16,7 @@ type pattern struct {
 	field   query.Field
 	m       *match.Matcher
 	formula *trigram.Formula // nil: it narrows nothing
-	lines   bool             // a match may go over several lines
+	hunks   bool             // where a hunk begins and ends decides whether its lines match
 	inLine  bool             // a line that the postings leave decides alone whether it matches
 }
 
@@ -28,12 +28,13 @@ func compile(t *query.Text) (*pattern, error) {
 	}
 	p := &pattern{field: t.Field, m: m}
 	if !t.Regexp {
-		p.formula, p.lines = trigram.FromLiteral(t.Pattern, t.Fold), strings.Contains(t.Pattern, "\n")
-		p.inLine = !p.lines && p.formula != nil && p.formula.Scope() != trigram.ScopeDocument
+		p.formula, p.hunks = trigram.FromLiteral(t.Pattern, t.Fold), strings.Contains(t.Pattern, "\n")
+		p.inLine = !p.hunks && p.formula != nil && p.formula.Scope() != trigram.ScopeDocument
 		return p, nil
 	}
 
-	if p.lines, err = match.SpansLines(t.Pattern); err != nil {
+	lines, err := match.SpansLines(t.Pattern)
+	if err != nil {
 		return nil, fmt.Errorf("search changes: %w", err)
 	}
 	flags := query.RegexpFlags
@@ -44,9 +45,9 @@ func compile(t *query.Text) (*pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("search changes: %w", err)
 	}
-	atEnds := dropAnchors(re, p.lines)
+	p.hunks = dropAnchors(re, lines) || lines
 	p.formula = trigram.FromRegexp(re, t.Fold)
-	p.inLine = !p.lines && !atEnds && p.formula != nil && p.formula.Scope() != trigram.ScopeDocument
+	p.inLine = !p.hunks && p.formula != nil && p.formula.Scope() != trigram.ScopeDocument
 	return p, nil
 }
 
@@ -70,13 +71,10 @@ func dropAnchors(re *syntax.Regexp, lines bool) (atEnds bool) {
 }
 
 // inSide reports whether the removed or the added lines of a change match. A match cannot span two
-// hunks.
+// hunks, and each hunk is a text of its own to an expression.
 func (p *pattern) inSide(text, hunks []byte, size func(git.PatchHunk) int) bool {
-	if len(text) == 0 || !p.m.Matches(text) {
-		return false
-	}
-	if !p.lines {
-		return true
+	if !p.hunks {
+		return len(text) > 0 && p.m.Matches(text)
 	}
 	for _, h := range decodeHunks(hunks) {
 		n := size(h)
