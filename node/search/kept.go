@@ -50,9 +50,6 @@ func KeptOnly(c coverage.Coverage, files []coverage.File) coverage.Coverage {
 	return c.With(coverage.Gap{Kind: coverage.NameOnly, Count: len(files), Files: files})
 }
 
-// keptBytes is the memory for the results of KeptByName.
-const keptBytes = 4 << 20
-
 // KeptByName lists the text files that are kept by name only. Each answer about names or texts
 // needs the list. It changes only with the index, so a node caches it.
 func (s *Searcher) KeptByName(ctx context.Context, v catalog.Viewer, where []query.Q, rev, repo string) ([]coverage.File, error) {

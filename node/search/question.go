@@ -3,6 +3,7 @@ package search
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -209,6 +210,19 @@ func (q *question) reposNamed(atom *query.Repo) (*roaring.Bitmap, error) {
 	named := q.visible.View.ReposNamed(func(name string) bool { return mayMatch(name, parts) && re.MatchString(name) })
 	named.And(q.visible.Set)
 	return named, nil
+}
+
+// compileName compiles the expression of repo:.
+func compileName(atom *query.Repo) (*regexp.Regexp, error) {
+	pattern := atom.Pattern
+	if atom.Fold {
+		pattern = "(?i)" + pattern
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, call.Fail(call.ErrQuery, "bad regular expression for repo: %v", err)
+	}
+	return re, nil
 }
 
 // literalsOf returns texts in lower case that stand in every text that a regular expression

@@ -12,6 +12,9 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
+// keptBytes is the memory for the results of KeptByName.
+const keptBytes = 4 << 20
+
 // Searcher searches for viewers. It is safe for concurrent use.
 type Searcher struct {
 	d       Deps

@@ -44,19 +44,6 @@ func NewStanding(req Request) (*Standing, error) {
 	return s, nil
 }
 
-// compileName compiles the expression of repo:.
-func compileName(atom *query.Repo) (*regexp.Regexp, error) {
-	pattern := atom.Pattern
-	if atom.Fold {
-		pattern = "(?i)" + pattern
-	}
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, call.Fail(call.ErrQuery, "bad regular expression for repo: %v", err)
-	}
-	return re, nil
-}
-
 // In returns the query for one repository, with all conditions on repositories decided. It is false
 // for a repository that the query is not about. Whether the viewer may see the repository is for
 // the caller to check: visible returns what they may see, and is called only for reposet:.

@@ -159,15 +159,6 @@ func shorten(name string) string {
 	return name
 }
 
-// names returns the names of the parameters.
-func (t *Tool) names() []string {
-	names := make([]string, len(t.Params))
-	for i, p := range t.Params {
-		names[i] = p.Name
-	}
-	return names
-}
-
 // decode reads one argument, or returns what is wrong with it.
 func (p *Param) decode(raw json.RawMessage) (value any, problem string) {
 	var v any

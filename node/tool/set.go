@@ -117,12 +117,6 @@ func Progress(ctx context.Context, text string) {
 	}
 }
 
-// Answer is the text that a model reads as the result of a call.
-type Answer struct {
-	Text   string
-	Failed bool // Text says what went wrong and what to do next
-}
-
 // Call runs a tool for a viewer. An error becomes text, so that the model can correct its next
 // call.
 func (s *Set) Call(ctx context.Context, v catalog.Viewer, name string, arguments json.RawMessage) Answer {

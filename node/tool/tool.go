@@ -161,3 +161,52 @@ const maxPerPage = 100
 func perPage(usual int) Param {
 	return Param{Name: "perPage", Kind: Integer, Min: 1, Max: maxPerPage, Default: usual, About: ""}
 }
+
+// Background lets clients run a tool without waiting: Begin returns an id, and any node answers
+// Look with the progress. All functions are safe for concurrent use. They return [call.ErrNotFound]
+// if the id is not that of the viewer's own task.
+type Background struct {
+	Begin func(ctx context.Context, v catalog.Viewer, a *Args) (id string, err error)
+	Look  func(ctx context.Context, v catalog.Viewer, id string) (*Work, error)
+
+	// Stop asks the task to end. It does nothing if the task has ended.
+	Stop func(ctx context.Context, v catalog.Viewer, id string) error
+}
+
+// Work is the state of a task.
+type Work struct {
+	ID     string
+	Status WorkStatus
+	Doing  string // for people, while it goes on
+
+	Began   time.Time
+	Changed time.Time
+	Kept    time.Duration // for how long after Began it can be asked for, at least
+
+	Answer Answer // of work that is done: what the call would have been answered
+}
+
+// WorkStatus says whether a task runs, is done, or was stopped.
+type WorkStatus string
+
+// The states of a task.
+const (
+	Working WorkStatus = "working"
+	Done    WorkStatus = "done" // also with an answer that says what went wrong
+	Stopped WorkStatus = "stopped"
+)
+
+// names returns the names of the parameters.
+func (t *Tool) names() []string {
+	names := make([]string, len(t.Params))
+	for i, p := range t.Params {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// Answer is the text that a model reads as the result of a call.
+type Answer struct {
+	Text   string
+	Failed bool // Text says what went wrong and what to do next
+}
