@@ -66,6 +66,7 @@ func TestStatus_withoutALeaderHasTheCatalogsAge(t *testing.T) {
 		members []cluster.Member
 		want    string
 	}{
+		{nil, "this node is not part of a cluster yet: its log says what it waits for"},
 		{[]cluster.Member{here}, "there is no leader: searches go on with the catalog of 1m30s ago, changes wait"},
 		{[]cluster.Member{here, away}, "there is no leader: searches go on with the catalog of 1m30s ago, changes wait; nothing is heard of n2 at 10.0.0.2:7701"},
 	} {

@@ -150,6 +150,7 @@ func TestStatusVerdict_dependsOnCopiesAndLiveNodes(t *testing.T) {
 
 		// It has failed.
 		{nodes: "Vvv", replicas: 2, fewest: 1, leaderless: true, state: VerdictFailing, want: "changes wait: most voters do not answer"},
+		{nodes: "", replicas: 2, fewest: 1, leaderless: true, state: VerdictFailing, want: "not part of a cluster yet"}, // `shoal recover` would be wrong
 		{nodes: "VVV", replicas: 2, fewest: 0, state: VerdictFailing, want: "1 repository has no live copy"},
 	} {
 		s := &StatusResponse{Leader: "n1", Placement: PlacementStatus{UnderReplicated: c.few}}

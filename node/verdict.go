@@ -37,6 +37,8 @@ func verdictOf(s *StatusResponse, replicas int, faults ...string) Verdict {
 	switch {
 	case t.Writes < 0 && len(faults) > 0:
 		return Verdict{VerdictFailing, "Reads work, changes wait: " + strings.Join(faults, "; ") + "."}
+	case len(s.Members) == 0:
+		return Verdict{VerdictFailing, "This node is not part of a cluster yet; its log says what it waits for."}
 	case t.Writes < 0:
 		return Verdict{VerdictFailing, "Reads work, changes wait: most voters do not answer. `shoal recover` brings back a cluster that lost them for good."}
 	case t.Searches != Untold && t.Searches < 0:

@@ -354,6 +354,9 @@ func withAge(words string, age time.Duration) string {
 
 // leaderlessText says what works without a leader, and names the silent nodes.
 func leaderlessText(members []cluster.Member, age time.Duration) string {
+	if len(members) == 0 {
+		return "this node is not part of a cluster yet: its log says what it waits for"
+	}
 	out := "there is no leader: searches go on" + withAge(" with the catalog of ", age) + ", changes wait"
 	var silent []string
 	for _, m := range members {
