@@ -35,7 +35,7 @@ func listCommits(s symbols.Searcher, b browse.Reader) Tool {
 			{Name: "body", Kind: Boolean, Default: false},
 			{Name: "verbatim", Kind: Boolean, Default: false, About: "authors without .mailmap"},
 			{Name: "ref", Kind: String, About: refParam.About + ", or A..B: what B has and A has not"},
-			pageParam, perPage(50),
+			pageParam, perPage(mostDetails),
 		},
 		Run: ofEachRepo(func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runListCommits(ctx, v, s, b, a)
