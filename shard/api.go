@@ -16,6 +16,7 @@ type Request struct {
 	FilesOnly    bool    // find out which files match, but no places in them: each counts as one match
 	OnePerRepo   bool    // one file of each repository in each shard is enough; needs FilesOnly and no limit
 	Around       bool    // return the definitions around matches too
+	Tally        bool    // return how often each pattern matches, and all symbols in whose names one does
 	Lexed        bool    // return what is open at the start of each chunk: a comment or a string
 	// Rank returns the name that orders a repository, and how recent it is, from 0 to 1. If Rank is
 	// nil, the name in the shard orders it, and recency is 0.

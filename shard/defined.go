@@ -157,7 +157,6 @@ func (e *evaluator) findSymbols(pat int, spans []match.Span) ([]match.Span, erro
 		return spans, nil
 	}
 
-	// A row has the number of its name, and h.names are sorted by number.
 	err := e.b.m.sym.sym.Rows(e.doc, &e.symbols, func(r symbols.Row) bool {
 		i := sort.Search(len(h.names), func(i int) bool { return int(h.names[i].Name) >= r.Name })
 		if i < len(h.names) && int(h.names[i].Name) == r.Name {
@@ -222,6 +221,24 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 		return nil, failed
 	}
 	return out, err
+}
+
+// tally counts the matches of each pattern in the document, and lists the symbols whose names contain spans.
+func (e *evaluator) tally(spans []match.Span) (*Tally, error) {
+	t := &Tally{Matches: map[string]int{}}
+	for _, i := range e.p.contents {
+		if e.used[i] {
+			t.Matches[e.p.patterns[i].text.Pattern] = len(e.found[i].spans)
+		}
+	}
+
+	found, err := e.symbolsOf(spans)
+	for _, s := range found {
+		if s.Name != "" && !slices.Contains(t.Names, s.Name) {
+			t.Names = append(t.Names, s.Name)
+		}
+	}
+	return t, err
 }
 
 // definitionsAround returns for each range of a chunk the definition that encloses its line, or a

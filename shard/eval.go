@@ -280,6 +280,22 @@ func (e *evaluator) nextRun(units []*trigram.Bitmap, u int) (first, last int) {
 	return first, last
 }
 
+// countUnits returns the number of candidate units of the document, over all patterns. It tells about how
+// often a file has a word without reading the file.
+func (e *evaluator) countUnits() (n int) {
+	for _, pat := range e.p.contents {
+		for u := 0; e.t.units > 0; {
+			first, last := e.nextRun(e.b.units[pat], u)
+			if first < 0 {
+				break
+			}
+			n += last - first + 1
+			u = last + 1
+		}
+	}
+	return n
+}
+
 // findStarts finds the matches that start in candidate units. done is the offset at which the next
 // match may start, because the text before it has been searched.
 func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, limit int) error {

@@ -347,11 +347,19 @@ func (s *search) renderFile(e *evaluator, n hit, shown int, out *renderedFile) e
 		if err != nil {
 			return err
 		}
+		if s.r.Tally {
+			if f.Tally, err = e.tally(spans); err != nil {
+				return err
+			}
+		}
 		if f.Chunks, err = s.bestChunks(e, f.Language, spans[before:], inside); err != nil {
 			return err
 		}
 	}
 
+	if s.r.NoChunks {
+		f.Units = e.countUnits()
+	}
 	shiftBy(f.Chunks, stored.charset.Base())
 
 	if s.r.Whole && e.t.units > 0 {

@@ -43,6 +43,14 @@ type File struct {
 	Chunks    []Chunk
 	Matches   int    // matches in the content, also those not shown
 	Content   []byte // only with Request.Whole
+	Units     int    // only with Request.NoChunks: units of its text in which the postings allow a match
+	Tally     *Tally // only with Request.Tally
+}
+
+// Tally has what a text has of a query, also what its chunks leave out.
+type Tally struct {
+	Matches map[string]int // by pattern
+	Names   []string       // of symbols, each once
 }
 
 // Chunk is a run of lines with their matches. The lines are whole, unless they are too long.

@@ -20,12 +20,14 @@ type Lookup struct {
 	Ranges   int       // limit of ranges over all files; 0 means none
 	Lines    int       // lines of context around each range
 	Scopes   bool      // find the definitions that enclose the ranges
+	PerFile  int       // limit of ranges in one file, from its best lines; 0 means none
 	Lexed    bool      // find what is open at the start of each chunk, such as a comment
 
 	files     int  // limit of files; 0 means none
 	matches   int  // with filesOnly: matches after which the search may stop; 0 means it looks at all files
 	listing   bool // return files without chunks
 	filesOnly bool // return files without chunks, and do not count their matches
+	tally     bool // count the matches of each pattern, and list the symbols in whose names one matches
 }
 
 // Finding is the result of a Lookup.
@@ -93,7 +95,8 @@ func (s *Searcher) toolRoot(ctx context.Context, v catalog.Viewer, l Lookup) (*r
 		r.q.leaf.Files = l.files + 1
 	}
 	r.q.leaf.NoChunks, r.q.leaf.FilesOnly = l.listing || l.filesOnly, l.filesOnly
-	r.q.leaf.Around, r.q.leaf.Lexed = l.Scopes, l.Lexed
+	r.q.leaf.PerFile = l.PerFile
+	r.q.leaf.Around, r.q.leaf.Lexed, r.q.leaf.Tally = l.Scopes, l.Lexed, l.tally
 	return r, nil
 }
 

@@ -30,6 +30,7 @@ type leafRequest struct {
 	CountAll bool
 	NoChunks bool
 	Around   bool // return the definitions that enclose the matches
+	Tally    bool // count the matches of each pattern, and list the symbols in whose names one matches
 	Lexed    bool // return what is open at the start of each chunk
 	Reach    bool // count the files kept by name only that the query could match
 	Heavy    bool
@@ -242,6 +243,7 @@ func (req *leafRequest) search() shard.Request {
 		FilesOnly:    req.FilesOnly,
 		OnePerRepo:   req.OnePerRepo,
 		Around:       req.Around,
+		Tally:        req.Tally,
 		Lexed:        req.Lexed,
 
 		After: req.After,

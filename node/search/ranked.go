@@ -1,9 +1,9 @@
 package search
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -59,16 +59,14 @@ type RankedLine struct {
 // Limits of a ranking.
 const (
 	rankedWords      = 12
-	rankedCandidates = 100 // files whose lines are read
-	rankedLines      = 2   // lines of the second file to the file at rankedTop; other files show one
-	rankedTop        = 5
+	rankedCandidates = 50 // files whose best lines are read
 )
 
 // Ranked finds files by words. The files with the most of the rarest words come first: a word
 // weighs more if fewer files have it (see relevance). It leaves out a word that no file has. Files
 // without some of the other words are in the answer too if the words that they have weigh enough.
 //
-//	words -> the files of each word (see listWords) -> the best by rarity -> their lines and symbols -> order
+//	words -> the files of each word (see listWords) -> the best by rarity -> their best lines and symbols -> order
 func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedRequest) (*RankedResponse, error) {
 	if req.Limit < 1 || req.Limit > 100 {
 		return nil, call.Fail(call.ErrInvalid, "limit must be from 1 to 100")
@@ -77,7 +75,7 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 	ctx, cancel := context.WithTimeout(ctx, s.d.Time)
 	defer cancel()
 
-	r := &ranking{s: s, ctx: ctx, viewer: v, req: req, out: &RankedResponse{}, files: map[fileKey]*candidate{}}
+	r := &ranking{s: s, ctx: ctx, viewer: v, req: req, out: &RankedResponse{}, files: map[fileKey]*candidate{}, forms: map[string][]place{}}
 	if err := r.parse(); err != nil {
 		return nil, err
 	}
@@ -88,12 +86,13 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 	}
 	r.dropMissing()
 
-	if err := r.readLines(r.best()); err != nil {
+	best := r.best()
+	if err := r.readBest(best); err != nil {
 		return nil, err
 	}
 
-	r.order()
-	if err := r.showFirst(); err != nil {
+	r.order(best)
+	if err := r.showLines(); err != nil {
 		return nil, err
 	}
 
@@ -122,6 +121,7 @@ type ranking struct {
 	total   int            // number of documents searched
 	visible *account.Repos // what the viewer may see, in the view of the last search
 	out     *RankedResponse
+	forms   map[string][]place // by matched text: the words in it; files repeat few forms of a word
 }
 
 // rankedWord is a word with its expression and its weight.
@@ -146,8 +146,9 @@ type candidate struct {
 	fileKey
 	language string
 	relevance
-	lines []RankedLine
-	oid   string // blob id of its text; "" if it was not read
+	oid   string  // blob id of its text
+	total float64 // its score when it was sorted last
+	lines []lineWithWords
 }
 
 // parse takes the words from the query. The rest of the query becomes a filter.
@@ -348,58 +349,36 @@ func (r *ranking) countWith(i int) (n int) {
 
 // best returns the candidates with the highest scores, which are worth reading.
 func (r *ranking) best() []*candidate {
-	type scored struct {
-		*candidate
-		score float64
-	}
-	all := make([]scored, 0, len(r.files))
-	for _, c := range r.files {
-		all = append(all, scored{c, c.score(r.words)})
-	}
+	all := r.sorted(slices.Collect(maps.Values(r.files)))
+	return all[:min(len(all), max(rankedCandidates, r.req.Limit+1))]
+}
 
-	// Names break ties, so that every node gives the same answer.
-	slices.SortFunc(all, func(a, b scored) int {
+// sorted sorts candidates by score. Names break ties, so that every node gives the same answer.
+func (r *ranking) sorted(files []*candidate) []*candidate {
+	for _, c := range files {
+		c.total = c.score(r.words)
+	}
+	slices.SortFunc(files, func(a, b *candidate) int {
 		return cmp.Or(
-			cmp.Compare(b.score, a.score),
+			cmp.Compare(b.total, a.total),
 			cmp.Compare(a.repo, b.repo),
 			cmp.Compare(a.path, b.path),
 		)
 	})
-
-	best := make([]*candidate, min(len(all), rankedCandidates))
-	for i := range best {
-		best[i] = all[i].candidate
-	}
-	return best
+	return files
 }
 
-// readLines reads the lines of the candidates that have words, and the symbols whose names have
-// words.
-func (r *ranking) readLines(best []*candidate) error {
+// readBest reads the best lines of the candidates, and the symbols on them.
+func (r *ranking) readBest(best []*candidate) error {
 	if len(best) == 0 {
 		return nil
 	}
-
-	found, err := r.search(Lookup{files: 4 * rankedCandidates, Scopes: true}, append(r.restrictTo(best), r.anyInText(r.foundWords()))...)
-	if err != nil {
-		return err
+	lines, err := r.linesIn(best, Lookup{PerFile: rangesRead, Scopes: true, tally: true})
+	for _, c := range best {
+		c.lines = lines[c.fileKey]
+		c.bestBlock = bestBlock(c.lines, r.words).weight
 	}
-	defer found.close()
-	answer, err := found.respond()
-	if err != nil {
-		return err
-	}
-
-	// The search takes repositories and paths separately, so another repository may have a file at
-	// the same path.
-	for i := range answer.Files {
-		f := &answer.Files[i]
-		if c := r.files[fileKey{f.Repository, f.Path}]; c != nil {
-			c.takeLines(r, f)
-			c.takeSymbols(r, f)
-		}
-	}
-	return nil
+	return err
 }
 
 // foundWords returns the words that some file has. It is useless to search for the others again.
@@ -412,23 +391,19 @@ func (r *ranking) foundWords() (words []int) {
 	return words
 }
 
-// restrictTo drops all candidates except for the given ones, and returns the conditions that select
-// these. It keeps fewer if their paths are too long for one expression.
-func (r *ranking) restrictTo(best []*candidate) []query.Q {
+// restrictTo returns the conditions that select files. It selects fewer if their paths are too long for
+// one expression.
+func restrictTo(files []*candidate) []query.Q {
 	const before, after = `\A(?:`, `)\z`
 	left := match.MaxPattern - len(before) - len(after)
 
-	r.files = map[fileKey]*candidate{}
 	var paths, repos []string
-	for _, c := range best {
+	for _, c := range files {
 		path := exactName(c.path)
 		if left -= len(path) + len("|"); left < 0 {
 			break
 		}
 		paths = append(paths, path)
-
-		r.files[c.fileKey] = c
-		c.linesWith = [rankedWords]float64{} // replaces the estimate when lines are read
 		if !slices.Contains(repos, c.repo) {
 			repos = append(repos, c.repo)
 		}
@@ -442,128 +417,21 @@ func (r *ranking) restrictTo(best []*candidate) []query.Q {
 	}
 }
 
-// takeLines keeps the lines of f that have the highest scores.
-func (c *candidate) takeLines(r *ranking, f *File) {
-	c.language, c.oid = f.Language, f.OID
-
-	type scored struct {
-		RankedLine
-		weight float64
-	}
-
-	in := scopesOf(f.Chunks)
-	var lines []scored
-	for _, l := range linesOf(f.Chunks) {
-		lines = append(lines, scored{RankedLine{l, in[l.Number]}, c.scoreLine(r.words, l)})
-	}
-
-	slices.SortStableFunc(lines, func(a, b scored) int { return cmp.Compare(b.weight, a.weight) })
-
-	for _, l := range lines[:min(len(lines), rankedLines)] {
-		c.lines = append(c.lines, l.RankedLine)
-	}
-
-}
-
-// scopesOf returns the definition that encloses each line with a match, by line number.
-func scopesOf(chunks []shard.Chunk) map[int]shard.Symbol {
-	in := map[int]shard.Symbol{}
-	for _, c := range chunks {
-		for i, y := range c.Around {
-			in[int(c.Ranges[i].Start.Line)] = y
-		}
-	}
-	return in
-}
-
-// takeSymbols scores the symbols with words in their names.
-func (c *candidate) takeSymbols(r *ranking, f *File) {
-	for _, chunk := range f.Chunks {
-		for _, s := range chunk.Symbols {
-			c.scoreSymbol(r.words, s.Name)
-		}
-	}
-}
-
-// order fills the answer with the best files whose words have enough weight. It keeps the first of
-// several files with the same text.
-func (r *ranking) order() {
-	all := 0.0
-	for i := range r.words {
-		all += r.words[i].weight
-	}
-
-	words := len(r.out.Words)
+// order fills the answer with the best files. It keeps the first of several files with the same text.
+func (r *ranking) order(best []*candidate) {
 	byText := map[string]int{} // index in Files by blob id
-	for _, c := range r.best() {
-		f := RankedFile{Repo: c.repo, Path: c.path, Language: c.language, Lines: c.lines}
-		weight := 0.0
-		for i := range r.words {
-			if c.has>>i&1 != 0 {
-				f.Words++
-				weight += r.words[i].weight
-			}
-		}
-
-		at, copied := byText[c.oid]
-		switch {
-		case weight < leastShare*all:
-		case copied && c.oid != "":
+	for _, c := range r.sorted(best) {
+		if at, copied := byText[c.oid]; copied && c.oid != "" {
 			r.out.Files[at].Copies++
-		default:
-			// A reader wants to know at a glance what the tenth file is.
-			if byText[c.oid] = len(r.out.Files); byText[c.oid] >= rankedTop {
-				f.Lines = f.Lines[:min(len(f.Lines), 1)]
-			}
-			slices.SortFunc(f.Lines, func(a, b RankedLine) int { return a.Number - b.Number })
-			r.out.Files = append(r.out.Files, f)
+			continue
 		}
+		byText[c.oid] = len(r.out.Files)
+		r.out.Files = append(r.out.Files, RankedFile{Repo: c.repo, Path: c.path, Language: c.language})
 	}
 
-	// More candidates than the limit were read, so this shows whether there are more files.
+	// There are more candidates than the limit, so this shows whether there are more files.
 	r.out.More = len(r.out.Files) > r.req.Limit
 	if r.out.More {
 		r.out.Files = r.out.Files[:r.req.Limit]
 	}
-
-	for _, f := range r.out.Files {
-		if f.Words == words {
-			r.out.Whole++
-		}
-	}
-}
-
-// showFirst replaces the lines of the first file by the block with most of the words. The first
-// file most often has the answer, and single lines would send the reader to the file.
-func (r *ranking) showFirst() error {
-	if len(r.out.Files) == 0 || len(r.out.Files[0].Lines) == 0 {
-		return nil
-	}
-	first := &r.out.Files[0]
-	c := r.files[fileKey{first.Repo, first.Path}]
-	if c.windowTo == 0 {
-		return nil // it has only overlong lines
-	}
-
-	found, err := r.search(Lookup{Lines: windowLines, Scopes: true}, append(r.restrictTo([]*candidate{c}), r.anyInText(r.foundWords()))...)
-	if err != nil {
-		return err
-	}
-	defer found.close()
-	answer, err := found.respond()
-	if err != nil || len(answer.Files) == 0 {
-		return err
-	}
-
-	// Show the line before the first word, often a head, and some lines after the last.
-	from, to := c.windowFrom-1, max(c.windowTo+1, c.windowFrom+windowLines-2)
-	chunks := answer.Files[0].Chunks
-	in := scopesOf(chunks)
-	first.Lines = nil
-	for _, l := range linesOf(chunks) {
-		if blank := len(bytes.TrimSpace(l.Text)) == 0; !blank && l.Number >= from && l.Number <= to {
-			first.Lines = append(first.Lines, RankedLine{l, in[l.Number]})
-		}
-	}
-	return nil
 }

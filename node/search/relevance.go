@@ -1,13 +1,11 @@
 package search
 
 import (
-	"bytes"
 	"math"
 	"path/filepath"
 	"regexp"
 	"strings"
 
-	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/match"
 )
@@ -15,39 +13,30 @@ import (
 // relevance scores how relevant a file is to some words. With w the weight of a word, which is
 // higher if fewer files have it, the score is
 //
-//	sum over its words   w * (half + often + 3 in its name, or 2 in a directory + 1 in the name of a symbol)
-//	the best line        a quarter of what its words weigh
+//	sum over its words   w * (half + often + 3 in its name, or 2 in a directory)
 //	the best 10 lines    all that their words weigh together
 //	the best symbol      what the words of its name weigh, by how much of the name they are
 //
-// times a factor for the kind of its path. often is n/(n+8) for n lines, as in BM25: the tenth line
-// with a word says less than the second. The figures were chosen by a test: the subject of a commit
-// should find the files that the commit changed. They come from five repositories and hold for five
-// others (bench, part localise).
+// times a factor for the kind of its path. often is n/(n+8) for n matches, as in BM25: the tenth match
+// of a word says less than the second. The figures were chosen by a test: the subject of a commit
+// should find the files that the commit changed. bench/report/agents.md says what each part wins.
 type relevance struct {
-	has, inName, inDir, inSymbol uint64               // one bit for each word
-	linesWith                    [rankedWords]float64 // by word: lines that have it; an estimate until the lines are read
-	bestLine, bestWindow         float64
-	windowFrom, windowTo         int // first and last line of bestWindow
-	bestSymbol                   float64
-	factor                       float64   // by the kind of the path
-	recent                       []wordsAt // lines of the window that ends at the latest line
+	has, inName, inDir uint64               // one bit for each word
+	matches            [rankedWords]float64 // by word: how often the text has it; an estimate until it is read
+	bestBlock          float64              // 0 until the file is read, as bestSymbol
+	bestSymbol         float64
+	factor             float64 // by the kind of the path
 }
 
 const (
-	insideWord   = 0.3 // strength of a word inside another one, such as gc in bugcheck
 	often        = 8.0
-	windowLines  = 10
-	longLine     = 400 // bytes; a program wrote such a line
+	perUnit      = 4.0 // estimate of the matches in a unit of 4 KiB that has some
 	perHas       = 0.5
 	perName      = 3.0
 	perDir       = 2.0
-	perLine      = 0.25
-	longLineRate = 0.25
-	placesJudged = 8   // places of a word in a line that are tried
+	placesJudged = 8   // places of a word in a name that are tried
 	rareCounts   = 1.6 // exponent that makes rare words count more than common ones
 	codeCounts   = 1.6 // factor for a word that can only be code
-	leastShare   = 0.1 // share of the weight of all words; a file with less is about something else
 )
 
 // weigh sets the weight of a word. Rare words weigh most, and words that are written like names in
@@ -88,17 +77,11 @@ var extensionFactor = map[string]float64{
 	".in": 0.6, ".am": 0.6, ".ac": 0.6, ".markdown": 0.7, ".md": 0.7, ".mdx": 0.7,
 }
 
-const (
-	repeatsFactor = 0.4
-	hiddenFactor  = 0.6 // for .github/, .eslintrc
-)
+const repeatsFactor = 0.4
 
 // pathFactor returns the factor for the kind of a file's path. Source code has the highest.
 func pathFactor(path string) float64 {
 	factor := kindFactor[min(shard.PathRank(path), len(kindFactor)-1)]
-	if name := strings.LastIndexByte(path, '/') + 1; path[0] == '.' || path[name] == '.' {
-		factor = min(factor, hiddenFactor)
-	}
 	if own, ok := extensionFactor[strings.ToLower(filepath.Ext(path))]; ok {
 		factor = min(factor, own)
 	}
@@ -108,15 +91,9 @@ func pathFactor(path string) float64 {
 	return factor
 }
 
-// wordsAt is a line of a file and how strongly it has each word.
-type wordsAt struct {
-	number int
-	words  [rankedWords]float64
-}
-
 // score returns how relevant the file is to the words.
 func (c *relevance) score(words []rankedWord) float64 {
-	score := perLine*c.bestLine + c.bestWindow + c.bestSymbol
+	score := c.bestBlock + c.bestSymbol
 
 	for i := range words {
 		bit, w := uint64(1)<<i, words[i].weight
@@ -129,12 +106,9 @@ func (c *relevance) score(words []rankedWord) float64 {
 		case c.inDir&bit != 0:
 			score += perDir * w
 		}
-		if c.inSymbol&bit != 0 {
-			score += w
-		}
 
-		// Many lines count more, but at most as much as the weight once more: n/(n+often) < 1.
-		score += w * c.linesWith[i] / (c.linesWith[i] + often)
+		// Many matches count more, but at most as much as the weight once more: n/(n+often) < 1.
+		score += w * c.matches[i] / (c.matches[i] + often)
 	}
 	return score * c.factor
 }
@@ -142,7 +116,6 @@ func (c *relevance) score(words []rankedWord) float64 {
 // scorePath notes which words the path has, and which of them are whole words of the file's name or
 // of its directories (strength 1).
 func (c *relevance) scorePath(words []rankedWord, path string) {
-	c.factor = pathFactor(path)
 	name := strings.LastIndexByte(path, '/') + 1
 	for i := range words {
 		inName, inDir := words[i].strength([]byte(path[name:])), words[i].strength([]byte(path[:name]))
@@ -158,51 +131,14 @@ func (c *relevance) scorePath(words []rankedWord, path string) {
 	}
 }
 
-// scoreLine scores a line and returns what its words weigh. The caller passes the lines in order.
-func (c *relevance) scoreLine(words []rankedWord, l browse.Line) float64 {
-	at := wordsAt{number: l.Number}
-	weight := 0.0
+// takeTally replaces the estimates of the words, and scores the symbols.
+func (c *relevance) takeTally(words []rankedWord, t *shard.Tally) {
 	for i := range words {
-		s := words[i].strength(l.Text)
-		if s == 0 {
-			continue
-		}
-
-		at.words[i] = s
-		weight += s * words[i].weight
-		c.has |= 1 << i
-		c.linesWith[i] += s
+		c.matches[i] = float64(t.Matches[words[i].expr])
 	}
-
-	// An overlong line was written by a program and has everything side by side: it counts less and
-	// belongs to no window.
-	if len(bytes.TrimSpace(l.Text)) > longLine {
-		weight *= longLineRate
-	} else if sum := c.windowWeight(words, at); sum > c.bestWindow {
-		c.bestWindow, c.windowFrom, c.windowTo = sum, c.recent[0].number, l.Number
+	for _, name := range t.Names {
+		c.scoreSymbol(words, name)
 	}
-	c.bestLine = max(c.bestLine, weight)
-	return weight
-}
-
-// windowWeight returns the total weight of the words on a line and a few lines before it.
-func (c *relevance) windowWeight(words []rankedWord, last wordsAt) float64 {
-	c.recent = append(c.recent, last)
-
-	for c.recent[0].number <= last.number-windowLines {
-		c.recent = c.recent[1:]
-	}
-
-	// Each word counts with its strongest place in the window.
-	sum := 0.0
-	for i := range words {
-		strongest := 0.0
-		for _, at := range c.recent {
-			strongest = max(strongest, at.words[i])
-		}
-		sum += strongest * words[i].weight
-	}
-	return sum
 }
 
 // scoreSymbol scores the name of a symbol.
@@ -210,7 +146,6 @@ func (c *relevance) scoreSymbol(words []rankedWord, name string) {
 	weight, found := 0.0, 0
 	for i := range words {
 		if words[i].strength([]byte(name)) == 1 {
-			c.inSymbol |= 1 << i
 			weight += words[i].weight
 			found++
 		}

@@ -5,35 +5,34 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/shard"
 )
 
 // relevanceOf returns the score of a text for words that all have weight 1.
 func relevanceOf(path, text string, names []string, words ...string) float64 {
-	var list []rankedWord
+	r := &ranking{forms: map[string][]place{}}
+	chunk := shard.Chunk{Content: []byte(text), Start: shard.Position{Line: 1}}
+	tally := &shard.Tally{Matches: map[string]int{}, Names: names}
 	for _, w := range words {
 		word, err := newRankedWord(w)
 		if err != nil {
 			panic(err)
 		}
 		word.files, word.weight = 1, 1
-		list = append(list, word)
-	}
-
-	var c relevance
-	for i := range list {
-		if list[i].m.Matches([]byte(text)) {
-			c.has |= 1 << i
+		r.words = append(r.words, word)
+		for _, span := range word.m.Append(nil, chunk.Content, -1) {
+			start := shard.Position{Offset: uint32(span.Start), Line: uint32(1 + strings.Count(text[:span.Start], "\n"))}
+			chunk.Ranges = append(chunk.Ranges, shard.Range{Start: start, End: shard.Position{Offset: uint32(span.End), Line: start.Line}})
+			tally.Matches[word.expr]++
 		}
 	}
-	c.scorePath(list, path)
-	for i, line := range strings.Split(text, "\n") {
-		c.scoreLine(list, browse.Line{Number: i + 1, Text: []byte(line)})
-	}
-	for _, name := range names {
-		c.scoreSymbol(list, name)
-	}
-	return c.score(list)
+
+	c := &candidate{}
+	c.factor = pathFactor(path)
+	c.scorePath(r.words, path)
+	c.bestBlock = bestBlock(r.linesOf(c, []shard.Chunk{chunk}), r.words).weight
+	c.takeTally(r.words, tally)
+	return c.score(r.words)
 }
 
 func TestRelevance_ranksBetterMatchesHigher(t *testing.T) {
@@ -45,7 +44,6 @@ func TestRelevance_ranksBetterMatchesHigher(t *testing.T) {
 		symbol, otherSymbol string
 		path                string // of the file that scores higher
 	}{
-		{why: "that it has side by side", more: "retry replication", less: "retry\nreplication"},
 		{why: "that it has near each other", more: "retry\nreplication", less: far},
 		{why: "that begin names, not stand within them", more: "doRetry", less: "xretry"},
 		{why: "that it has often", more: "retry\nretry\nretry", less: "retry"},

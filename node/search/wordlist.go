@@ -85,7 +85,8 @@ func (r *ranking) listPaths() error {
 	defer found.close()
 	r.total = found.documents()
 	for at := range found.a.files {
-		r.candidateOf(&found.a.files[at])
+		c := r.candidateOf(&found.a.files[at])
+		c.scorePath(r.words, c.path)
 	}
 	return nil
 }
@@ -200,7 +201,7 @@ func (r *ranking) markWords(found *root, words ...int) {
 		c := r.candidateOf(f)
 		for _, i := range words {
 			c.has |= 1 << i
-			c.linesWith[i] = max(c.linesWith[i], float64(f.Matches)/float64(len(words)))
+			c.matches[i] = max(c.matches[i], perUnit*float64(f.Units)/float64(len(words)))
 		}
 	}
 }
@@ -210,9 +211,9 @@ func (r *ranking) candidateOf(f *shard.File) *candidate {
 	key := fileKey{f.RepoName, f.Path}
 	c := r.files[key]
 	if c == nil {
-		c = &candidate{fileKey: key, language: f.Language}
+		c = &candidate{fileKey: key, language: f.Language, oid: f.OID}
 		r.files[key] = c
-		c.scorePath(r.words, f.Path)
+		c.factor = pathFactor(f.Path)
 	}
 	return c
 }
