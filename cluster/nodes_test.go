@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -407,6 +408,44 @@ func TestPropose_doesNotWaitForAVanishedLeader(t *testing.T) {
 		t.Error(err)
 	}
 	cutter.cut(-1, "")
+}
+
+// Whoever proposes learns whether the commands may still take effect: they may if a leader had them and
+// did not answer, and not if there was no leader.
+func TestPropose_saysWhetherTheCommandsMayStillTakeEffect(t *testing.T) {
+	t.Parallel()
+	cutter := &linkCutter{node: -1}
+	f := newTestNodes(t)
+	for i := range 3 {
+		o := f.with(t.TempDir(), 3)
+		o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return cutter.dial(ctx, i, network, addr)
+		}
+		f.n = append(f.n, start(t, o))
+	}
+	f.settled(3, f.n...)
+	leader := f.leader()
+	rest := others(f.n, leader)
+	rest[0].propose(set("before", "v")) // opens the connection
+	cutter.cut(slices.Index(f.n, leader), leader.ClusterAddr())
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // before there is another leader
+	defer cancel()
+	if _, err := rest[0].Propose(ctx, set("after", "v")); !errors.Is(err, ErrUnconfirmed) || !errors.Is(err, ErrNoLeader) {
+		t.Errorf("a leader that does not answer: %v, want %v", err, ErrUnconfirmed)
+	}
+	cutter.cut(-1, "")
+
+	leader = f.leader()
+	rest = others(f.n, leader)
+	for _, n := range []*testNode{leader, rest[0]} {
+		n.stop()
+	}
+	until(t, "the last node has no leader", func() bool { return rest[1].replica.leader() == "" })
+	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := rest[1].Propose(ctx, set("alone", "v")); !errors.Is(err, ErrNoLeader) || errors.Is(err, ErrUnconfirmed) {
+		t.Errorf("no leader: %v, want %v alone", err, ErrNoLeader)
+	}
 }
 
 // linkCutter connects nodes until one is cut off. Messages to and from that node then wait until the

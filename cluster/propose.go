@@ -14,11 +14,17 @@ import (
 
 	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
 // ErrNoLeader is returned by Propose if no leader accepted the commands within the hold time: there
-// is no quorum, or an election does not end. Commands that were already sent may still take effect.
+// is no quorum, or an election does not end. The commands have no effect, unless it is
+// [ErrUnconfirmed].
 var ErrNoLeader = errors.New("cluster: no leader")
+
+// ErrUnconfirmed is an [ErrNoLeader] of commands that a leader may have taken before it stopped
+// answering. They may still take effect.
+var ErrUnconfirmed = fmt.Errorf("%w: not confirmed", ErrNoLeader)
 
 // ErrClosed is returned after Run has ended.
 var ErrClosed = errors.New("cluster: closed")
@@ -29,7 +35,8 @@ var errNotLeader = errors.New("cluster: not the leader")
 
 // ownKinds are the errors of this package that keep their identity between nodes.
 var ownKinds = []Kind{
-	{Name: "disputed", Err: ErrDisputed}, // before no-leader, which it wraps
+	{Name: "disputed", Err: ErrDisputed}, // before no-leader, which it wraps, as the next does
+	{Name: "unconfirmed", Err: ErrUnconfirmed},
 	{Name: "no-leader", Err: ErrNoLeader},
 	{Name: "not-leader", Err: errNotLeader},
 	{Name: "closed", Err: ErrClosed},
@@ -148,8 +155,9 @@ func (p *proposer) proposeUntilCommitted(ctx context.Context, data []byte) (uint
 	ctx, cancel := context.WithTimeout(ctx, p.hold)
 	defer cancel()
 	var last error
+	kind := ErrNoLeader
 	for {
-		index, results, err := p.proposeOnce(ctx, data)
+		index, results, sent, err := p.proposeOnce(ctx, data)
 		switch {
 		case err == nil:
 			return index, results, p.await(ctx, index)
@@ -161,24 +169,34 @@ func (p *proposer) proposeUntilCommitted(ctx context.Context, data []byte) (uint
 		if ctx.Err() == nil || last == nil {
 			last = err
 		}
+		if sent {
+			kind = ErrUnconfirmed
+		}
 		if !p.pause(ctx, retryPause) {
-			return 0, nil, fmt.Errorf("%w: %w", ErrNoLeader, last)
+			return 0, nil, fmt.Errorf("%w: %w", kind, last)
 		}
 	}
 }
 
-// proposeOnce sends an entry to the leader once, or commits it if this node leads.
-func (p *proposer) proposeOnce(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
+// proposeOnce sends an entry to the leader once, or commits it if this node leads. After an error,
+// sent says that the entry may still take effect.
+func (p *proposer) proposeOnce(ctx context.Context, data []byte) (index uint64, results []catalog.Result, sent bool, err error) {
 	leader, err := p.findLeader(ctx)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, false, err
 	}
 
 	// The leader does not call itself.
 	if leader == p.network.self.node {
-		return p.commitAsLeader(ctx, data)
+		index, results, err = p.commitAsLeader(ctx, data)
+	} else {
+		index, results, err = p.callLeader(ctx, leader, data)
 	}
+	return index, results, !errors.Is(err, errNotLeader) && !errors.Is(err, wire.ErrUnreachable), err
+}
 
+// callLeader sends an entry to the leader.
+func (p *proposer) callLeader(ctx context.Context, leader string, data []byte) (uint64, []catalog.Result, error) {
 	// Stop waiting when the leadership changes: a lost leader may never answer.
 	ctx, cancel := p.whileSameLeader(ctx)
 	defer cancel()

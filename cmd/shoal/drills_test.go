@@ -126,12 +126,16 @@ func startDrill(t *testing.T, nodes int, before func(*drill)) *drill {
 	return d
 }
 
-func (d *drill) must(method, path, body string) []byte {
+// must asks node 0 until it answers. On a busy machine a cluster may have no leader for a moment.
+func (d *drill) must(method, path, body string) (answer []byte) {
 	d.t.Helper()
-	answer, err := d.ask(method, 0, path, body)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	nodetest.Wait(d.t, method+" "+path, func() (err error) {
+		answer, err = d.ask(method, 0, path, body)
+		if err != nil && !strings.Contains(err.Error(), "NO_LEADER") {
+			d.t.Fatal(err)
+		}
+		return err
+	})
 	return answer
 }
 

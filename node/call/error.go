@@ -184,11 +184,11 @@ func WriteError(err error) error {
 			"Searches go on. Start the same version on all nodes; docs/upgrade.md says more.")
 
 	// This is no refusal: the same change may succeed soon.
-	case errors.Is(err, cluster.ErrNoLeader):
+	case errors.Is(err, cluster.ErrNoLeader) && !errors.Is(err, cluster.ErrUnconfirmed):
 		return Fail(ErrNoLeader, "%s", noLeader(err))
 
 	// A change only waits for a quorum, and for this node to apply it.
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, cluster.ErrUnconfirmed), errors.Is(err, context.DeadlineExceeded):
 		return Fail(ErrNoLeader, "The change was not confirmed in time, and may take effect: look before you try again.")
 	}
 	return err
