@@ -433,18 +433,28 @@ func (e *evaluation) search(r *textReader, p *pattern, within value) (value, err
 	})
 }
 
-// holds reports whether a text matches.
+// holds reports whether a text matches. Where it matters where hunks begin and end, each is looked at
+// alone.
 func (e *evaluation) holds(r *textReader, p *pattern, n uint32) (bool, error) {
 	c, start, err := r.outline(n)
 	if err != nil {
 		return false, err
 	}
-	if !p.inLine {
-		c, err = r.text(n)
-		return err == nil && p.in(c), err
-	}
 	middle := start + len(c.removed)
-	for _, side := range p.sides(span{start, middle}, span{middle, middle + len(c.added)}) {
+	if !p.hunks {
+		return e.sideHolds(r, p, span{start, middle}, span{middle, middle + len(c.added)})
+	}
+	for _, h := range placedHunks(decodeHunks(c.hunks), start, middle) {
+		if ok, err := e.sideHolds(r, p, h.old, h.now); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+// sideHolds reports whether the removed or the added lines match, in the field of the pattern.
+func (e *evaluation) sideHolds(r *textReader, p *pattern, removed, added span) (bool, error) {
+	for _, side := range p.sides(removed, added) {
 		if ok, err := e.lineHolds(r, p, side); ok || err != nil {
 			return ok, err
 		}
@@ -480,19 +490,6 @@ func (e *evaluation) lineHolds(r *textReader, p *pattern, lines span) (bool, err
 		}
 	}
 	return false, nil
-}
-
-// possible reports whether a page may have a match of a pattern, as far as the postings know.
-func (e *evaluation) possible(r *textReader, p *pattern, row pageRow) (bool, error) {
-	if row.unit == none {
-		return false, nil
-	}
-	units, err := e.unitsOf(r.p, p, int(row.unit>>16))
-	if units == nil || err != nil {
-		return true, err
-	}
-	u := units.Next(int(row.unit & 0xffff))
-	return u >= 0 && u < int(row.unit&0xffff)+int(trigram.Units(row.text)), nil
 }
 
 // eachCandidate calls look with each page that has a candidate, from the page of one text to the page of

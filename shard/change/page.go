@@ -282,7 +282,7 @@ func (r *textReader) text(n uint32) (changed, error) {
 	return c, err
 }
 
-// outline returns a text of which only the hunks are decoded, and where it begins in the page.
+// outline reads the hunks of a text, and not its lines. It returns where the text begins in the page, too.
 func (r *textReader) outline(n uint32) (c changed, start int, err error) {
 	if r.at == 0 || n < r.row.first || n >= r.p.end(r.at-1) {
 		if err := r.open(r.p.of(n)); err != nil {
@@ -460,6 +460,22 @@ func readSizes(b []byte) (bytes, removed, added int) {
 		}
 	}
 	return at, removed, added
+}
+
+// placedHunk is a hunk whose lines lie in a page.
+type placedHunk struct {
+	git.PatchHunk
+	old, now span
+}
+
+// placedHunks are the hunks of a text whose removed and added lines begin at two places in a page.
+func placedHunks(hunks []git.PatchHunk, removed, added int) (out []placedHunk) {
+	for _, h := range hunks {
+		at := placedHunk{h, span{removed, removed + h.Removed}, span{added, added + h.Added}}
+		removed, added = at.old.to, at.now.to
+		out = append(out, at)
+	}
+	return out
 }
 
 // decodeHunks decodes the hunks of a changed file.

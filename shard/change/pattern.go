@@ -5,7 +5,6 @@ import (
 	"regexp/syntax"
 	"strings"
 
-	"github.com/shoalsearch/shoal/shard/git"
 	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
 	"github.com/shoalsearch/shoal/trigram"
@@ -70,25 +69,6 @@ func dropAnchors(re *syntax.Regexp, lines bool) (atEnds bool) {
 	return atEnds
 }
 
-// inSide reports whether the removed or the added lines of a change match. A match cannot span two
-// hunks, and each hunk is a text of its own to an expression.
-func (p *pattern) inSide(text, hunks []byte, size func(git.PatchHunk) int) bool {
-	if !p.hunks {
-		return len(text) > 0 && p.m.Matches(text)
-	}
-	for _, h := range decodeHunks(hunks) {
-		n := size(h)
-		if n > 0 && p.m.Matches(text[:n]) {
-			return true
-		}
-		text = text[n:]
-	}
-	return false
-}
-
-func removedBytes(h git.PatchHunk) int { return h.Removed }
-func addedBytes(h git.PatchHunk) int   { return h.Added }
-
 // sides is those of the removed and the added lines in which the pattern is looked for.
 func (p *pattern) sides(removed, added span) []span {
 	switch p.field {
@@ -98,15 +78,4 @@ func (p *pattern) sides(removed, added span) []span {
 		return []span{added}
 	}
 	return []span{removed, added}
-}
-
-// in reports whether a text matches, in the field of the pattern.
-func (p *pattern) in(c changed) bool {
-	switch p.field {
-	case query.Removed:
-		return p.inSide(c.removed, c.hunks, removedBytes)
-	case query.Added, query.Message:
-		return p.inSide(c.added, c.hunks, addedBytes)
-	}
-	return p.inSide(c.removed, c.hunks, removedBytes) || p.inSide(c.added, c.hunks, addedBytes)
 }

@@ -84,10 +84,11 @@ func (e *evaluation) tell(h hit, shown, said []*pattern, all []*index) (*CommitM
 		}
 		only := !e.diff && len(shown) > 0 // files that match
 		if only {
-			if none, err := e.none(f, shown); none || err != nil {
-				if err != nil {
-					return nil, err
-				}
+			possible, err := e.mayMatch(f, shown)
+			if err != nil {
+				return nil, err
+			}
+			if !possible {
 				c.MoreFiles++
 				continue
 			}
@@ -133,18 +134,18 @@ func (e *evaluation) file(f uint32, shown []*pattern, hunks bool, commit *int) (
 	case p.Huge:
 		out.Kept = "huge"
 	}
-	old, now, room := span{start, start}, span{start + len(text.removed), start + len(text.removed)}, min(mostBody, *commit)
-	for _, h := range p.Hunks {
-		old, now = span{old.to, old.to + h.Removed}, span{now.to, now.to + h.Added}
+	room := min(mostBody, *commit)
+	for _, h := range placedHunks(p.Hunks, start, start+len(text.removed)) {
 		out.Removed, out.Added = out.Removed+h.Old.Lines, out.Added+h.New.Lines
 		if !hunks {
 			continue
 		}
 		if len(shown) > 0 {
-			if matches, err := e.hunkHolds(old, now, shown); err != nil || !matches {
-				if err != nil {
-					return out, err
-				}
+			matches, err := e.hunkHolds(&h, shown)
+			if err != nil {
+				return out, err
+			}
+			if !matches {
 				continue
 			}
 		}
@@ -153,35 +154,41 @@ func (e *evaluation) file(f uint32, shown []*pattern, hunks bool, commit *int) (
 			continue
 		}
 		*commit -= h.Removed + h.Added
-		if err := errors.Join(r.decode(old.from, old.to), r.decode(now.from, now.to)); err != nil {
+		if err := errors.Join(r.decode(h.old.from, h.old.to), r.decode(h.now.from, h.now.to)); err != nil {
 			return out, err
 		}
-		out.Hunks = append(out.Hunks, hunkOf(h, r.buf[old.from:old.to], r.buf[now.from:now.to], shown))
+		out.Hunks = append(out.Hunks, hunkOf(h.PatchHunk, r.buf[h.old.from:h.old.to], r.buf[h.now.from:h.now.to], shown))
 	}
 	return out, nil
 }
 
-// hunkHolds reports whether the lines of a hunk match.
-func (e *evaluation) hunkHolds(old, now span, shown []*pattern) (bool, error) {
+// hunkHolds reports whether a pattern matches in a hunk.
+func (e *evaluation) hunkHolds(h *placedHunk, shown []*pattern) (bool, error) {
 	for _, p := range shown {
-		for _, side := range p.sides(old, now) {
-			if ok, err := e.lineHolds(&e.lines, p, side); ok || err != nil {
-				return ok, err
-			}
+		if ok, err := e.sideHolds(&e.lines, p, h.old, h.now); ok || err != nil {
+			return ok, err
 		}
 	}
 	return false, nil
 }
 
-// none reports whether no pattern can match in a file, as far as the postings know.
-func (e *evaluation) none(f uint32, shown []*pattern) (bool, error) {
-	row := e.lines.p.row(e.lines.p.of(f))
+// mayMatch reports whether a pattern may match in a file, as far as the postings know.
+func (e *evaluation) mayMatch(f uint32, shown []*pattern) (bool, error) {
+	pages := e.lines.p
+	first, n := pages.units(pages.of(f))
+	if first == none {
+		return false, nil
+	}
 	for _, p := range shown {
-		if ok, err := e.possible(&e.lines, p, row); ok || err != nil {
-			return false, err
+		units, err := e.unitsOf(pages, p, int(first>>16))
+		if units == nil || err != nil {
+			return true, err
+		}
+		if u := units.Next(int(first & 0xffff)); u >= 0 && u < int(first&0xffff)+int(n) {
+			return true, nil
 		}
 	}
-	return true, nil
+	return false, nil
 }
 
 // hunkOf is a hunk with its lines and marks.
