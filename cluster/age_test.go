@@ -141,7 +141,7 @@ func TestCatalogAge_fallsWhileABacklogIsApplied(t *testing.T) {
 	}
 }
 
-// cutOff returns three nodes, one of which the test can cut off.
+// cutOff starts three nodes. The cutter can cut off each of them; the victim does not lead.
 func cutOff(t *testing.T) (f *testNodes, c *linkCutter, victim *testNode) {
 	c = &linkCutter{node: -1}
 	f = newTestNodes(t)

@@ -386,16 +386,7 @@ func TestPlanVoters_choosesTheNextStep(t *testing.T) {
 // leader gets it.
 func TestPropose_doesNotWaitForAVanishedLeader(t *testing.T) {
 	t.Parallel()
-	cutter := &linkCutter{node: -1}
-	f := newTestNodes(t)
-	for i := range 3 {
-		o := f.with(t.TempDir(), 3)
-		o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return cutter.dial(ctx, i, network, addr)
-		}
-		f.n = append(f.n, start(t, o))
-	}
-	f.settled(3, f.n...)
+	f, cutter, _ := cutOff(t)
 	leader := f.leader()
 	rest := others(f.n, leader)
 	for i, n := range rest { // open the connections and make calls on them
@@ -414,16 +405,7 @@ func TestPropose_doesNotWaitForAVanishedLeader(t *testing.T) {
 // did not answer, and not if there was no leader.
 func TestPropose_saysWhetherTheCommandsMayStillTakeEffect(t *testing.T) {
 	t.Parallel()
-	cutter := &linkCutter{node: -1}
-	f := newTestNodes(t)
-	for i := range 3 {
-		o := f.with(t.TempDir(), 3)
-		o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return cutter.dial(ctx, i, network, addr)
-		}
-		f.n = append(f.n, start(t, o))
-	}
-	f.settled(3, f.n...)
+	f, cutter, _ := cutOff(t)
 	leader := f.leader()
 	rest := others(f.n, leader)
 	rest[0].propose(set("before", "v")) // opens the connection
