@@ -74,7 +74,7 @@ func TestAPIKeysPage_onlyAccountsCanMakeKeys(t *testing.T) {
 	}
 }
 
-// madeKeys makes the keys that it is asked for.
+// madeKeys makes each key of a request.
 type madeKeys struct{ badKeys }
 
 func (madeKeys) CreateKey(_ context.Context, _ account.Holder, r account.CreateKeyRequest) (*account.CreateKeyResponse, error) {

@@ -296,9 +296,9 @@ const (
 	Whole                // all commits of the revisions
 )
 
-// Reader begins a search of the index of a repository, and says how far it reaches. revisions is the
-// [Digest] of those that the asker knows. The reader is nil where nothing is indexed; else the caller
-// must close it.
+// Reader begins a search of the index of a repository, and says how far the index reaches. revisions is
+// the [Digest] of the revisions that the asker knows. The reader is nil if nothing is indexed. Otherwise
+// the caller must close it.
 func (k *Keeper) Reader(id catalog.RepoID, revisions string, req change.LogSearch) (*change.LogReader, Reach, error) {
 	view := k.d.View()
 	repo := view.Repo(id)

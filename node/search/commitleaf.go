@@ -51,7 +51,7 @@ func (l *leaves) commits(ctx context.Context, req *commitsRequest) (*commitsResp
 func (l *leaves) searchLogs(ctx context.Context, req *commitsRequest, sight *account.Repos) []commitsPart {
 	parts, names := make([]commitsPart, len(req.Repos)), make([]string, len(req.Repos))
 	readers := make([]*change.LogReader, len(req.Repos))
-	// One more is searched than is told, so the answer knows whether it is cut.
+	// Look for one more than the answer shows, to know whether there are more.
 	common := change.LogSearch{Diff: req.Diff, Best: req.Best, Limit: req.Limit + 1, Facets: req.Facets, Moves: req.Moves, All: req.All, Patterns: &change.Patterns{}}
 	of := func(i int) change.LogSearch {
 		own := common

@@ -10,16 +10,16 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// need is what new texts must have for a query to match: a literal, or all or one of other needs. A nil
-// need is always met. The needs of an "and" may be met by different texts.
+// need is a condition on new texts, without which a query has no match there. It is one literal, or all or
+// any of other needs. A nil need is always met. Different texts may meet the needs of an "and".
 type need struct {
 	literal int // number in the table, if there are no subs
 	subs    []*need
 	any     bool // of subs
 }
 
-// needs are the literals of all watches, so that one pass over a text finds those that it has. Letters
-// of ASCII are in lower case. A literal has at least three bytes.
+// needs has the literals of all watches. One pass over a text finds those that the text has. The letters
+// A to Z are in lower case. A literal has at least three bytes.
 type needs struct {
 	literals []string
 	numbers  map[string]int
@@ -60,7 +60,7 @@ func (t *needs) add(q query.Q) *need {
 	return nil
 }
 
-// allOf returns the need of parts that must all match.
+// allOf returns the need of a query that matches only if all of its parts do.
 func allOf[T any](parts []T, of func(T) *need) *need {
 	out := &need{}
 	for _, p := range parts {
@@ -77,7 +77,7 @@ func allOf[T any](parts []T, of func(T) *need) *need {
 	return out
 }
 
-// anyOf returns the need of parts of which one must match.
+// anyOf returns the need of a query that matches if any of its parts does.
 func anyOf[T any](parts []T, of func(T) *need) *need {
 	out := &need{any: true, subs: []*need{}}
 	for _, p := range parts {

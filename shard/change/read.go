@@ -15,12 +15,12 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// A question is answered from the newest commits to the oldest, and ends where all that is told was
-// found. Commits are searched in pieces, which are sorted by their newest commit: clocks go wrong, so
-// the number of a commit says little.
+// A search goes from the newest commits to the oldest, and ends once it has found all that the answer
+// shows. It searches commits in pieces, which are sorted by their newest commit: clocks go wrong, so the
+// number of a commit says little.
 //
 //	LogReader of each log --> the piece with the newest commit --> its hits
-//	ends where the last commit that is told is newer than all pieces that are left
+//	ends when the last commit to show is newer than all pieces that are left
 
 // The sizes of a search. Tests have smaller ones.
 var (
