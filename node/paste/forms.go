@@ -26,7 +26,7 @@ const (
 // first.
 var formOrder = []string{
 	"Python", ".NET", "Java", "Go frame", "gdb", "sanitizer", "Rust panic", "JavaScript", "JavaScript without a name", "Firefox",
-	"PHP frame", "PHP", "Ruby", "Perl", "Erlang", "git header", "fragment", "parentheses", "said", "line before", "lines", "compiler",
+	"PHP frame", "PHP", "Ruby", "Perl", "Erlang", "pytest", "shell", "git header", "fragment", "parentheses", "said", "line before", "lines", "compiler",
 }
 
 // forms has the forms in which texts name a place, by the name of the form.
@@ -78,6 +78,12 @@ var forms = map[string]*form{
 	// {file,"src/cart.erl"},{line,12}
 	"Erlang": {expr: re(`\{file, *"(?P<path>[^"\n]+)"\}, *\{line, *` + lineAt + `\}`), frame: true},
 
+	// FAILED tests/test_cart.py::TestCart::test_add - AssertionError
+	"pytest": {expr: re(`(?P<path>[\w.\\/-]+\.py)::(?P<name>\w+(?:::\w+)*)`)},
+
+	// /usr/lib/shop/install: line 12: add_item: command not found
+	"shell": {expr: re(`(?P<path>[\w.@+~/-]+): line ` + lineAt + `: (?:(?P<name>[\w.-]+): )?`)},
+
 	// +++ b/src/dict.c      --- a/src/dict.c      diff --git a/src/dict.c b/src/dict.c
 	"git header": {expr: re(`(?:\+\+\+ b/|--- a/|diff --git a/(?:\S+) b/|(?:rename|copy) (?:from|to) )(?P<path>[^\s]+)(?:\s+@@ -[0-9,]+ \+` + lineAt + `)?`)},
 
@@ -121,11 +127,18 @@ const mostBare = 3
 // proseWords is how many words make a text prose. It may name a file without meaning its place.
 const proseWords = 12
 
+// reportsError matches the name of an error before its message.
+var reportsError = re(`(?i:\b\w*(?:error|exception)): `)
+
 // barePaths finds paths that no line number follows. A text with more than mostBare of them is no
-// reference to a place: it returns none. In prose only a path with a directory counts.
+// reference to a place: it returns none. In prose only a path with a directory counts, and in prose
+// that reports an error none, because such a path is one of its values.
 func (r *reader) barePaths() []Place {
 	var out []Place
 	isProse := len(strings.Fields(r.text)) >= proseWords
+	if isProse && reportsError.MatchString(r.text) {
+		return nil
+	}
 	for _, m := range barePath.FindAllStringSubmatchIndex(r.text, mostBare+1) {
 		p := (&form{expr: barePath}).readPlace(r.text, m)
 		if isProse && !strings.Contains(p.Path, "/") {

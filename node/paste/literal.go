@@ -16,7 +16,7 @@ type Pattern struct {
 
 // Limits of patterns.
 const (
-	mostPatterns = 8
+	mostPatterns = 9
 	mostWords    = 24   // from the beginning of a text
 	leastLetters = 8    // literal letters of a pattern
 	maxMessage   = 2000 // bytes of a text that are used
@@ -31,7 +31,7 @@ var variable = regexp.MustCompile(strings.Join([]string{
 	`\b(?:[0-9]+:[A-Z] )?[0-9]{1,2} [A-Z][a-z]{2} [0-9]{4} [0-9:.]+`, `\b[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.,]+(?:Z|[+-][0-9:]+)?)?`,
 	`\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]+)?`,
 	`(?:\bat )?[\w.@/\\-]+\.[a-z]{1,5}:[0-9]+(?::[0-9]+)?\b`,
-	`(?:[A-Za-z]:\\|~?/)?(?:[\w.@-]+[\\/]){2,}[\w.@-]*`, `/[\w.@-]+`,
+	`(?:[A-Za-z]:\\|~?/)?(?:[\w.@-]+[\\/]){2,}[\w.@-]*`, `[\w.@-]+/[\w.@-]+\.[a-z]\w{0,4}\b`, `/[\w.@-]+`,
 	`\bat line [0-9]+,? col(?:umn)? [0-9]+(?: path \S+)?`, `\b[\w-]*[0-9][\w-]*(?:\.[\w-]+)*\.[a-z]{2,5}\b`,
 	`\b0x[0-9a-fA-F]+\b`, `\b[0-9a-f]{7,64}\b`,
 	`\$?\{[^{}\s]*\}`, `%[-+# 0]*[0-9]*(?:\.[0-9]+)?(?:l|ll|h|z)?[a-zA-Z]\b`, `%[0-9]+\$[a-z]\b`,
@@ -39,8 +39,8 @@ var variable = regexp.MustCompile(strings.Join([]string{
 }, "|"))
 
 // messagePrefix matches text before a message: "(error) " of a client, "[WARN] " and "ERROR: " of
-// a log, "TypeError: " of a runtime.
-var messagePrefix = regexp.MustCompile(`^\s*(?:[(\[<][^()\[\]<>]{0,40}[)\]>]|(?:\w+\.)+[A-Z]\w*:|[\w.]*(?i:error|exception|warning|panic|fatal|fail(?:ed|ure)?|info|debug|notice|critical|warn):|[-*>|]+)\s*`)
+// a log, "TypeError: " of a runtime, "Build Warning: " of a tool.
+var messagePrefix = regexp.MustCompile(`^\s*(?:[(\[<][^()\[\]<>]{0,40}[)\]>]|(?:\w+\.)+[A-Z]\w*:|(?:[A-Z]\w* )?[\w.]*(?i:error|exception|warning|panic|fatal|fail(?:ed|ure)?|info|debug|notice|critical|warn):|[-*>|]+)\s*`)
 
 // hole replaces a value that a program filled in.
 const hole = "\x00"
@@ -77,7 +77,7 @@ func Literal(text string) []Pattern {
 	if len(lines) > 1 {
 		c.addAll(withoutPrefixes(lines))
 	}
-	if sentences := sentence.Split(withHoles(text), -1); len(sentences) > 2 {
+	if sentences := sentence.Split(withHoles(text), -1); len(sentences) > 1 {
 		c.addAll(sentences)
 	}
 

@@ -69,6 +69,8 @@ var saidForms = []*regexp.Regexp{
 	re("(?i:undefined reference to|undefined symbols?:|unresolved external symbol) [`'\"]?(?:[\\w<>*&]+:? ){0,4}(?P<name>[\\pL_][\\w:~]*::[\\w~]+)"),
 	// cannot import name 'add' from 'acme.cart'
 	re(`cannot import name '(?P<name>\w+)' from '(?P<program>[\w.]+)'`),
+	// SUMMARY: ThreadSanitizer: data race (/srv/shop+0x38b) in acme::cart::Cart::add::h0123456789abcdef
+	re(`SUMMARY: \w+: [^\n]*\bin (?P<name>[\pL_][\w$]*(?:::[\w~{}$]+)+)`),
 	// module 'acme.cart' has no attribute 'add'
 	re(`'(?P<program>[\w.]+)' (?:object )?has no attribute '(?P<name>\w+)'`),
 }

@@ -92,6 +92,9 @@ var placeForms = []struct{ form, text, want string }{
 	{"Ruby", "app/models/cart.rb:12:in 'Cart#add': no (RuntimeError)", "app/models/cart.rb:12 in Cart#add"},
 	{"Perl", "Can't locate x at lib/Cart.pm line 12.", "lib/Cart.pm:12"},
 	{"Erlang", `{file,"src/cart.erl"},{line,12}`, "src/cart.erl:12"},
+	{"pytest", "FAILED tests/test_cart.py::TestCart::test_add - AssertionError", "tests/test_cart.py in TestCart::test_add"},
+	{"shell", "/usr/lib/shop/install: line 12: add_item: command not found", "usr/lib/shop/install:12 in add_item"},
+	{"shell", "./build.sh: line 3: syntax error near unexpected token", "build.sh:3"},
 	{"git header", "+++ b/src/dict.c", "src/dict.c"},
 	{"git header", "--- a/src/dict.c", "src/dict.c"},
 	{"git header", "diff --git a/src/dict.c b/src/dict.c", "src/dict.c"},
@@ -104,6 +107,7 @@ var placeForms = []struct{ form, text, want string }{
 	{"path", `#include "server.h"`, "server.h"},
 	{"path", "a/src/dict.c and b/x.h, c/d.e, f/g.h", ""},
 	{"path", "a sentence without any", ""},
+	{"path", "Build Error: none of the twelve words of this message is the file of its place, /pages/cart.html", ""},
 	{"path", "10.0.0.5:4002", ""},
 }
 
@@ -232,6 +236,7 @@ func TestPastedText_tellsNamesCommitsAndGlobsApart(t *testing.T) {
 		{"ImportError: cannot import name 'add' from 'acme.cart' (/x/acme)", "name acme.cart > add"},
 		{"AttributeError: module 'acme.cart' has no attribute 'add'", "name acme.cart > add"},
 		{"tokio::spawn::{{closure}}", ""},
+		{"SUMMARY: ThreadSanitizer: data race (/srv/shop+0x38b) in acme::cart::Cart::add::h0123456789abcdef", "name acme.cart.Cart > add"},
 		{"/usr/bin/redis-server *:6379(dictAdd+0x45)[0x55a1]\nredis-server(zfree+0x1b) [0x4147]", "name redis.server > dictAdd; name redis.server > zfree"},
 		{"3   redis-server   0x0000000104a3 dictAdd + 123", "name redis.server > dictAdd"},
 		{"Acme.Shop.Cart.Add (Acme.Item item) [0x00397] in <d32db49e>:0", "name Acme.Shop.Cart > Add"},
@@ -331,6 +336,9 @@ func TestMessagePattern_findsTheSourceOfAMessage(t *testing.T) {
 		{"acme deprecated app.send(status): Use app.sendStatus(status) instead at routes/index.js:12:9", "deprecate('app.send(status): Use app.sendStatus(status) instead')"},
 		{"1:C 12 Mar 2023 10:11:12.131 # Failed opening the temp RDB file temp-42.rdb (in server root dir /data) for saving: Permission denied", `"Failed opening the temp RDB file %s (in server root dir %s) "`},
 		{"com.acme.MalformedJsonException: Unterminated string at line 1 column 327 path $._argTypes[0]", `throw syntaxError("Unterminated string");`},
+		{"error: src/main.c: patch does not apply", `error(_("%s: patch does not apply"), name)`},
+		{"Build Warning: Layout 'post' requested in about.md does not exist.", `"Layout '#{name}' requested in #{path} does not exist."`},
+		{"InvalidURL: Invalid address 'a/b': No scheme supplied. Perhaps you meant another one?", `f"Invalid address {url!r}: No scheme supplied. "`},
 		// Flags and settings are looked for by their names.
 		{"-raft-addr", `fs.StringVar(&c.RaftAddr, "raft-addr", "localhost:4002", "")`},
 		{"serverd -node-id 1 -raft-addr 127.0.0.1:4002 ~/node.1", `RaftAddrFlag = "raft-addr"`},

@@ -1,11 +1,94 @@
 package suggest
 
 import (
+	"cmp"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/shoalsearch/shoal/node/paste"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard/query"
 )
+
+// findFiles finds the files that a path of another machine likely means: those whose repository and
+// path have the longest common end with it.
+func (g *targets) findFiles(p *paste.Place) []Target {
+	parts := strings.Split(p.Path, "/")
+	found, cut := g.filesEnding(parts[len(parts)-1])
+	if len(found) == 0 && p.Form == "shell" {
+		if found = g.scripts(parts[len(parts)-1]); len(found) > 0 {
+			parts = []string{path.Base(found[0].Path)} // it is installed in another directory
+		}
+	}
+	// Many files have this name: use the directory too.
+	if cut && len(parts) > 1 {
+		if near, _ := g.filesEnding(strings.Join(parts[len(parts)-2:], "/")); len(near) > 0 {
+			found = near
+		}
+	}
+
+	out := bestFits(parts, found, cut)
+	if !cut && len(found) > 0 && len(parts) > 1 && revisionOf(&found[0]) == "" && !slices.ContainsFunc(out, func(t Target) bool { return fitsPlace(parts, t.Repository, t.Path) }) {
+		// The file may be in an older revision.
+		older, cut := g.filesEndingAt("rev:* ", strings.Join(parts[max(0, len(parts)-2):], "/"))
+		if was := bestFits(parts, older, cut); len(was) > 0 {
+			return was
+		}
+	}
+	return out
+}
+
+// filesEnding finds files whose path ends with a text, in the default branches, or else in any
+// indexed revision. It reports whether there are more.
+func (g *targets) filesEnding(end string) (files []search.File, cut bool) {
+	if files, cut = g.filesEndingAt("", end); len(files) == 0 {
+		return g.filesEndingAt("rev:* ", end)
+	}
+	return files, cut
+}
+
+// filesEndingAt finds files whose path ends with a text, in the revisions that rev names; "" means
+// the default branches. cut reports that there are more.
+func (g *targets) filesEndingAt(rev, end string) (files []search.File, cut bool) {
+	if rev != "" && strings.Contains(g.filters, "rev:") {
+		return nil, false
+	}
+	return g.filesMatching(rev, "(?:^|/)"+regexp.QuoteMeta(end)+"$")
+}
+
+// scripts finds the files of a program that is installed without its extension.
+func (g *targets) scripts(name string) []search.File {
+	if strings.Contains(name, ".") {
+		return nil
+	}
+	files, _ := g.filesMatching("", "(?:^|/)"+regexp.QuoteMeta(name)+`\.(?:sh|bash|zsh|py|rb|pl|js)$`)
+	return files
+}
+
+// filesMatching finds files whose path matches an expression. Its query begins with terms, which end
+// with a space.
+func (g *targets) filesMatching(terms, expr string) (files []search.File, cut bool) {
+	r, err := g.s.d.Search.Search(g.ctx, g.viewer, search.Request{Query: filesCommand + terms + g.filters + "file:" + query.QuoteRegexp(expr), Matches: pathFiles})
+	if err != nil {
+		return nil, false
+	}
+	return r.Files, len(r.Files) == pathFiles
+}
+
+// revisionOf returns a revision that has a file; "" if HEAD has it.
+func revisionOf(f *search.File) string {
+	rev := ""
+	for _, b := range f.Branches {
+		short := query.ShortRev(b)
+		if short == "HEAD" {
+			return ""
+		}
+		rev = cmp.Or(rev, short)
+	}
+	return rev
+}
 
 // fitsPlace reports whether a file shares more than its name with a pasted path. A file at the root
 // has no directory to share. It does not fit if the pasted path has directories between the
@@ -40,9 +123,7 @@ func bestFits(parts []string, found []search.File, cut bool) []Target {
 		if score > best {
 			best, out = score, nil
 		}
-		if len(out) < mostTargets-1 {
-			out = append(out, Target{Kind: FileTarget, Repository: f.Repository, Revision: revisionOf(f), Path: f.Path, Language: f.Language})
-		}
+		out = append(out, Target{Kind: FileTarget, Repository: f.Repository, Revision: revisionOf(f), Path: f.Path, Language: f.Language})
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package suggest
 
 import (
-	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/symbols"
+	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/lex"
 	"github.com/shoalsearch/shoal/shard/query"
 )
@@ -87,7 +87,7 @@ func (s *Suggester) GoTo(ctx context.Context, v catalog.Viewer, text string) []T
 	ctx, cancel := context.WithTimeout(ctx, max(within, s.d.Within))
 	defer cancel()
 
-	g := &targets{s: s, ctx: ctx, viewer: v, filters: filters}
+	g := &targets{s: s, ctx: ctx, viewer: v, filters: filters, text: text, trace: m.Trace()}
 	out := g.findPages(m.Addresses)
 	out = append(out, g.findPlaces(m)...)
 	out = append(out, g.findGlobs(m.Globs)...)
@@ -133,34 +133,36 @@ type targets struct {
 	ctx     context.Context
 	viewer  catalog.Viewer
 	filters string // ends with a space
+	text    string // without filters
+	trace   bool   // the text has a call stack
 }
 
 // findPlaces finds the files of places, in order. A frame of a call stack gets one file.
 func (g *targets) findPlaces(m *paste.Meaning) []Target {
-	trace := m.Trace()
 	byPath := map[string][]Target{}
-	var wanted []string
+	var wanted []paste.Place
 	for _, p := range m.Places[:min(len(m.Places), mostFrames)] {
 		if _, known := byPath[p.Path]; !known {
 			byPath[p.Path] = nil
-			wanted = append(wanted, p.Path)
+			wanted = append(wanted, p)
 		}
 	}
 
 	found := make([][]Target, len(wanted))
-	inParallel(len(wanted), func(i int) { found[i] = g.findFiles(wanted[i]) })
-	for i, path := range wanted {
-		byPath[path] = found[i]
+	inParallel(len(wanted), func(i int) { found[i] = g.findFiles(&wanted[i]) })
+	for i := range wanted {
+		byPath[wanted[i].Path] = found[i]
 	}
 
 	var out []Target
 	for _, p := range m.Places {
-		files := byPath[p.Path]
-		if trace {
-			files = files[:min(len(files), 1)]
+		most := mostTargets - 1
+		if g.trace {
+			most = 1
 		}
-		for _, t := range files {
-			t.Line, t.EndLine, t.Frame = p.Line, p.End, trace
+		files := g.preferNamed(&p, byPath[p.Path])
+		for _, t := range files[:min(len(files), most)] {
+			t.Line, t.EndLine, t.Frame = p.Line, p.End, g.trace
 			if !slices.Contains(out, t) {
 				out = append(out, t)
 			}
@@ -177,65 +179,6 @@ func inParallel(n int, f func(i int)) {
 		all.Go(func() error { f(i); return nil })
 	}
 	_ = all.Wait() // f has no error
-}
-
-// findFiles finds the files that a path of another machine likely means: those whose repository and
-// path have the longest common end with it.
-func (g *targets) findFiles(path string) []Target {
-	parts := strings.Split(path, "/")
-	found, cut := g.filesEnding(parts[len(parts)-1])
-	// Many files have this name: use the directory too.
-	if cut && len(parts) > 1 {
-		if near, _ := g.filesEnding(strings.Join(parts[len(parts)-2:], "/")); len(near) > 0 {
-			found = near
-		}
-	}
-
-	out := bestFits(parts, found, cut)
-	if !cut && len(found) > 0 && len(parts) > 1 && revisionOf(&found[0]) == "" && !slices.ContainsFunc(out, func(t Target) bool { return fitsPlace(parts, t.Repository, t.Path) }) {
-		// The file may be in an older revision.
-		older, cut := g.filesEndingAt("rev:* ", strings.Join(parts[max(0, len(parts)-2):], "/"))
-		if was := bestFits(parts, older, cut); len(was) > 0 {
-			return was
-		}
-	}
-	return out
-}
-
-// filesEnding finds files whose path ends with a text, in the default branches, or else in any
-// indexed revision. It reports whether there are more.
-func (g *targets) filesEnding(end string) (files []search.File, cut bool) {
-	if files, cut = g.filesEndingAt("", end); len(files) == 0 {
-		return g.filesEndingAt("rev:* ", end)
-	}
-	return files, cut
-}
-
-// filesEndingAt finds files whose path ends with a text, in the revisions that rev names; "" means
-// the default branches. cut reports that there are more.
-func (g *targets) filesEndingAt(rev, end string) (files []search.File, cut bool) {
-	if rev != "" && strings.Contains(g.filters, "rev:") {
-		return nil, false
-	}
-	expr := query.QuoteRegexp("(?:^|/)" + regexp.QuoteMeta(end) + "$")
-	r, err := g.s.d.Search.Search(g.ctx, g.viewer, search.Request{Query: filesCommand + rev + g.filters + "file:" + expr, Matches: pathFiles})
-	if err != nil {
-		return nil, false
-	}
-	return r.Files, len(r.Files) == pathFiles
-}
-
-// revisionOf returns a revision that has a file; "" if HEAD has it.
-func revisionOf(f *search.File) string {
-	rev := ""
-	for _, b := range f.Branches {
-		short := query.ShortRev(b)
-		if short == "HEAD" {
-			return ""
-		}
-		rev = cmp.Or(rev, short)
-	}
-	return rev
 }
 
 // findGlobs returns a search for each pattern that matches files.
@@ -365,13 +308,16 @@ func (g *targets) findDefinitions(n *paste.Name) []Target {
 		f := &r.Files[i]
 		for _, m := range f.Matches {
 			score := scopeFit(n.Scope, f.Repository, f.Path, m.ParentName)
+			if len(n.Scope) == 0 {
+				score = 1 + shard.RankVendored - shard.PathRank(f.Path) // a kernel names no file and no package
+			}
 			if m.Name != n.Name || score == 0 || score < best {
 				continue
 			}
 			if score > best {
 				best, of = score, nil
 			}
-			of = append(of, Target{Kind: SymbolTarget, Repository: f.Repository, Path: f.Path, Line: int(m.Range.Start.Line), Frame: n.Frame, Text: m.Kind + " " + strings.Join(append(n.Scope[len(n.Scope)-1:], n.Name), ".")})
+			of = append(of, Target{Kind: SymbolTarget, Repository: f.Repository, Path: f.Path, Line: int(m.Range.Start.Line), Frame: n.Frame, Text: m.Kind + " " + strings.Join(append(slices.Clone(n.Scope[max(0, len(n.Scope)-1):]), n.Name), ".")})
 		}
 	}
 	if n.Frame {

@@ -159,16 +159,19 @@ func newLibrary() *library {
 			"host/express:index.js", "host/express@4.18:lib/router/layer.js", "host/express@4.18:lib/router/index.js", "host/rqlite:store/store.go", "host/other:pkg/store/store.go",
 			"host/secret:src/vault.c", "host/secret:src/dict.c", "host/redis@feature/x:src/new.c",
 			"host/express:test/Layer.js", "ho.st/team/tool:cmd/main.go", "host/tests:test/message.c", "host/tests:docs/message.md",
+			"host/redis:deps/dict.h", "host/rqlite:scripts/install.sh", "host/tests:src/close.c", "host/tests:src/closer.c",
 		},
 		lines: map[string]string{
 			"host/redis:src/dict.c": `"failed to open %q (attempt %d): permission denied"`, "host/secret:src/vault.c": `"vault %d is sealed for %s"`,
-			"host/express:lib/router/layer.js": "the old message of %d routers is gone", "host/redis:src/dict.h": `"key of either vault or of %d others is lost", "cache-policy"`,
+			"host/express:lib/router/layer.js": "the old message of %d routers is gone", "host/redis:src/dict.h": `"key of either vault or of %d others is lost", "cache-policy", "test_keys_are_lost"`,
 			"host/tests:test/message.c": `"failed to open 3 (attempt 4): permission denied, and more"`, "host/tests:docs/message.md": `an error: nobody repeats it`,
+			"host/redis:deps/dict.h": "test_keysAreLost",
 		},
 		commits:  map[string]string{"host/redis": "c18ff05665cb195190fbbd37235e15b2b86ebb63", "host/secret": "5ec4e7000000000000000000000000000000beef", "host/rqlite": "aaaa111", "ho.st/team/tool": "dddd444", "host/flask": "bbbb222", "host/express": "cccc333"},
 		subjects: map[string]string{"host/redis": "a change (#12)", "host/secret": "a change (#13)"},
 		symbols: []symbols.SymbolFile{
 			defined("host/rqlite", "store/store.go", "Open", "Store"), defined("host/rqlite", "db/db.go", "Open", "DB"), defined("host/secret", "store/store.go", "Unseal", "Store"),
+			defined("host/other", "vendor/lock/lock.go", "Unlock", ""), defined("host/rqlite", "store/lock.go", "Unlock", ""),
 		},
 	}
 }
@@ -246,6 +249,11 @@ func TestGoTo_findsTheFilesCommitsAndSymbolsThatATextNames(t *testing.T) {
 		{"src/**/*.c", `files type:file file:"^src/(?:.*/)?[^/]*\.c$"`},
 		{"plain words of a query", ""},
 		{"repo:flask app.py:200", "file host/flask:examples/app.py:200; file host/flask:src/flask/app.py"}, // the other has 100 lines
+		// The name of the test is in one of the files.
+		{"FAIL: test_keys_are_lost\n dict.h:5: three keys", "file host/redis:src/dict.h:5; file host/redis:deps/dict.h:5"},
+		{"FAIL: test_keysAreLost\n dict.h:5: three keys", "file host/redis:deps/dict.h:5; file host/redis:src/dict.h:5"},
+		{"/usr/lib/shop/install: line 12: add_item: command not found", "file host/rqlite:scripts/install.sh:12"},
+		{"RIP: 0010:Unlock+0x9a/0x140", "symbol host/rqlite:store/lock.go:7"}, // not of the vendored one
 		{"No program was found: name it by the option, a variable, or a file app.py in this directory.", ""},
 	} {
 		got := strings.ReplaceAll(targetsText(s.GoTo(t.Context(), catalog.Guest(), c.text)), "files  ", "files ")

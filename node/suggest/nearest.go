@@ -74,32 +74,44 @@ func (n *nearest) firstMatch(ctx context.Context, rev string) *Nearest {
 		if !n.isBetter(&p) {
 			continue
 		}
-		near := n.asked
-		near.Query, near.Regexp, near.CaseSensitive, near.Facets = rev+n.filters+query.QuoteRegexp(p.Expr), true, false, false
-		near.After, near.Pages, near.Progress = "", false, nil
-		r, err := n.s.d.Search.Search(ctx, n.viewer, near)
-		if err != nil || len(r.Files) == 0 {
+		found := n.search(ctx, rev, &p)
+		if found == nil {
 			continue
 		}
-		slices.SortStableFunc(r.Files, func(a, b search.File) int {
-			order := sourceRank(&b) - sourceRank(&a)
-			switch {
-			case order != 0:
-			case p.Name:
-				order = namesIn(&b, p.Text) - namesIn(&a, p.Text)
-			case strings.Contains(p.Expr, "|"):
-				order = longestMatch(&b) - longestMatch(&a)
-			}
-			return order
-		})
-		if sourceRank(&r.Files[0]) == 1 {
-			return &Nearest{p.Text, near, r}
+		if sourceRank(&found.Response.Files[0]) == 1 && !n.isWeak(&p, found) {
+			return found
 		}
 		if n.fallback == nil && len(n.found.Files) == 0 {
-			n.fallback = &Nearest{p.Text, near, r}
+			n.fallback = found
 		}
 	}
 	return nil
+}
+
+// search returns the answer for a pattern, the file that likely prints the message first; nil for none.
+// Where a limit cuts the answer, it searches without tests and documents, which repeat messages.
+func (n *nearest) search(ctx context.Context, rev string, p *paste.Pattern) *Nearest {
+	near := n.asked
+	near.Query, near.Regexp, near.CaseSensitive, near.Facets = rev+n.filters+query.QuoteRegexp(p.Expr), true, false, false
+	near.After, near.Pages, near.Progress = "", false, nil
+	r, err := n.s.d.Search.Search(ctx, n.viewer, near)
+	if err != nil || len(r.Files) == 0 {
+		return nil
+	}
+	if !r.HasEveryFile() && slices.ContainsFunc(r.Files, func(f search.File) bool { return sourceRank(&f) == 0 }) {
+		only := near
+		only.Query = near.Query + " -file:" + query.QuoteRegexp(prose.String()) + " -file:" + query.QuoteRegexp(tests().String())
+		if sources, err := n.s.d.Search.Search(ctx, n.viewer, only); err == nil && len(sources.Files) > 0 {
+			near, r = only, sources
+		}
+	}
+	closestFirst(r.Files, p, n.asked.Query)
+	return &Nearest{p.Text, near, r}
+}
+
+// isWeak reports whether only a small part of the message matched, one of several that were looked for.
+func (n *nearest) isWeak(p *paste.Pattern, found *Nearest) bool {
+	return !p.Name && strings.Contains(p.Expr, "|") && float64(longestMatch(&found.Response.Files[0])) < sourceShare*float64(len(p.Text))
 }
 
 // isBetter reports whether a pattern has enough of the text to be better than what was found.
@@ -126,7 +138,7 @@ func longestRun(text string) (longest int) {
 
 // prose matches documents by their extension.
 var (
-	prose = regexp.MustCompile(`(?i)\.(?:md|markdown|rst|txt|adoc|html?|aml)\z`)
+	prose = regexp.MustCompile(`(?i)\.(?:md|markdown|rst|txt|adoc|html?|aml|po)\z`)
 	tests = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(shard.TestPaths() + `|(?i:(?:^|/)[^/]*[_-]tests?/)|(?:^|/)t/[^/]+$`)
 	})

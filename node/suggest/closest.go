@@ -1,0 +1,150 @@
+package suggest
+
+import (
+	"bytes"
+	"cmp"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/node/paste"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// closeness says how close a file is to a pasted message.
+type closeness struct {
+	source  int  // sourceRank
+	names   int  // parts of a setting or a command line that it has
+	longest int  // bytes of its longest match, if the pattern has alternatives
+	named   bool // the message names its repository, as in httpx.ReadTimeout or rg: no match
+	words   int  // words of the message around a match
+	quoted  bool // a match is within quotes
+	spread  int  // bytes of its shortest match: a source has short verbs where a message has values
+}
+
+// closestFirst sorts the files that match a pattern: those that likely print the message first.
+func closestFirst(files []search.File, p *paste.Pattern, message string) {
+	words := messageWords(message)
+	of := make(map[string]closeness, len(files))
+	key := func(f *search.File) string { return f.Repository + ":" + f.Path }
+	for i := range files {
+		of[key(&files[i])] = closenessOf(&files[i], p, words)
+	}
+	slices.SortStableFunc(files, func(a, b search.File) int {
+		x, y := of[key(&a)], of[key(&b)]
+		return cmp.Or(y.source-x.source, y.names-x.names, y.longest-x.longest, compareBools(y.named, x.named), y.words-x.words, compareBools(y.quoted, x.quoted), x.spread-y.spread)
+	})
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+func closenessOf(f *search.File, p *paste.Pattern, words []string) closeness {
+	c := closeness{source: sourceRank(f), named: slices.Contains(words, strings.ToLower(path.Base(f.Repository)))}
+	alternatives := strings.Contains(p.Expr, "|")
+	if p.Name {
+		c.names = namesIn(f, p.Text)
+	} else if alternatives {
+		c.longest = longestMatch(f)
+	}
+	for _, chunk := range f.Chunks {
+		lower := bytes.ToLower(chunk.Content)
+		n := 0
+		for _, word := range words {
+			if bytes.Contains(lower, []byte(word)) {
+				n++
+			}
+		}
+		c.words = max(c.words, n)
+		for _, r := range chunk.Ranges {
+			c.quoted = c.quoted || isQuoted(&chunk, r)
+			if size := int(r.End.Offset) - int(r.Start.Offset); !alternatives && (c.spread == 0 || size < c.spread) {
+				c.spread = size
+			}
+		}
+	}
+	return c
+}
+
+// leastWord is the letters of a word that tells messages apart.
+const leastWord = 3
+
+// messageWords returns the different words of a message, in lower case.
+func messageWords(message string) []string {
+	words := strings.FieldsFunc(strings.ToLower(message), func(r rune) bool { return !isWordRune(r) })
+	slices.Sort(words)
+	return slices.DeleteFunc(slices.Compact(words), func(w string) bool { return len(w) < leastWord })
+}
+
+func isWordRune(r rune) bool {
+	return r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r > 0x7f
+}
+
+// isQuoted reports whether a quote precedes a match in its line.
+func isQuoted(chunk *shard.Chunk, r shard.Range) bool {
+	at := int(r.Start.Offset) - int(chunk.Start.Offset)
+	if at < 0 || at > len(chunk.Content) {
+		return false
+	}
+	before := chunk.Content[:at]
+	return bytes.ContainsAny(before[bytes.LastIndexByte(before, '\n')+1:], "\"'`")
+}
+
+// identifier matches a name of source code: with an underscore or a capital letter in it.
+var identifier = regexp.MustCompile(`[\pL_][\pL\pN]*(?:_[\pL\pN_]+|[a-z0-9][A-Z]\w+)`)
+
+// Limits of names that tell files of one name apart.
+const (
+	maxHints  = 3
+	leastHint = 6 // bytes
+)
+
+// preferNamed sorts files that fit a place equally well: those first that have more of the names in
+// the pasted text, such as the function of the frame.
+func (g *targets) preferNamed(p *paste.Place, files []Target) []Target {
+	hints := g.hints(p)
+	if len(files) < 2 || len(hints) == 0 {
+		return files
+	}
+	end := p.Path[strings.LastIndexByte(p.Path, '/')+1:]
+	has := make([][]search.File, len(hints))
+	inParallel(len(hints), func(i int) { has[i], _ = g.filesMatching(hints[i]+" ", "(?:^|/)"+regexp.QuoteMeta(end)+"$") })
+
+	named := func(t Target) (n int) {
+		for _, list := range has {
+			if slices.ContainsFunc(list, func(f search.File) bool { return f.Repository == t.Repository && f.Path == t.Path }) {
+				n++
+			}
+		}
+		return n
+	}
+	files = slices.Clone(files)
+	slices.SortStableFunc(files, func(a, b Target) int { return named(b) - named(a) })
+	return files
+}
+
+// hints returns names that the file of a place likely has.
+func (g *targets) hints(p *paste.Place) []string {
+	var out []string
+	add := func(name string) {
+		if len(name) >= leastHint && !strings.Contains(p.Path, name) && !slices.Contains(out, name) && len(out) < maxHints {
+			out = append(out, name)
+		}
+	}
+	add(paste.NameOf(p.Name).Name)
+	if !g.trace {
+		for _, name := range identifier.FindAllString(g.text, 2*maxHints) {
+			add(name)
+		}
+	}
+	return out
+}
