@@ -47,6 +47,8 @@ func TestNearestMatch_listsTheFileThatPrintsTheMessageFirst(t *testing.T) {
 			matchIn("send_test.go", `"transfer error 28"`, "transfer error"),
 		}},
 		{"httpx.ReadTimeout: took too long", "took too long", []search.File{in("host/encode/httpx", "wait.py"), in("host/celery", "wait.py")}},
+		{"transfer error 28", "transfer error", []search.File{matchIn("send.go", `"a transfer error"`, "transfer error"), matchIn("send.shoptest", `"transfer error 28"`, "transfer error")}},
+		{"transfer error 28", "transfer error", []search.File{matchIn("send.go", `"a transfer error"`, "transfer error"), matchIn("po/de.po", `"transfer error 28"`, "transfer error")}},
 		{"all of it or some", "all of it|some", []search.File{
 			matchIn("all.go", `"all of it"`, "all of it"),
 			matchIn("some.go", `"some or it"`, "some"),

@@ -140,7 +140,7 @@ func longestRun(text string) (longest int) {
 var (
 	prose = regexp.MustCompile(`(?i)\.(?:md|markdown|rst|txt|adoc|html?|aml|po)\z`)
 	tests = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(shard.TestPaths() + `|(?i:(?:^|/)[^/]*[_-]tests?/)|(?:^|/)t/[^/]+$`)
+		return regexp.MustCompile(shard.TestPaths() + `|(?i:(?:^|/)[^/]*[_-]tests?/)|(?:^|/)t/[^/]+$|\.\w*tests?$`)
 	})
 )
 
