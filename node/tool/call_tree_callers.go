@@ -90,7 +90,7 @@ func (t *callTree) callersOf(name string, places []definedPlace, namesakes bool)
 			switch {
 			case !counts(m, f.Language):
 				continue
-			case fits != nil && !fits(m):
+			case fits != nil && !fits(f, m):
 				t.others++
 				continue
 			}
@@ -117,11 +117,11 @@ func reaches(f *symbols.SymbolFile, name string, places []definedPlace) bool {
 // fitting returns a function that decides by its receiver whether a use may belong to one of the
 // definitions; nil if receivers do not tell. A method's receiver is named like its type; a Go
 // function's is its package.
-func (t *callTree) fitting(name string, places []definedPlace, r *symbols.SymbolResponse, counts func(*symbols.SymbolMatch, string) bool, least int) func(*symbols.SymbolMatch) bool {
+func (t *callTree) fitting(name string, places []definedPlace, r *symbols.SymbolResponse, counts func(*symbols.SymbolMatch, string) bool, least int) func(*symbols.SymbolFile, *symbols.SymbolMatch) bool {
 	types, packages := map[string]bool{}, map[string]bool{}
 	for _, p := range places {
 		types[shortScope(p.parent, p.parentKind)] = true
-		packages[path.Base(path.Dir(p.path))] = p.lang == "Go"
+		packages[p.parent] = true
 	}
 	of := &lookup{t.about("symbol", name, t.Number("maxTokens")), t.ctx, t.viewer, t.search, t.browse}
 	switch {
@@ -130,9 +130,8 @@ func (t *callTree) fitting(name string, places []definedPlace, r *symbols.Symbol
 		if by.tellApart(r, counts, least) {
 			return by.fits
 		}
-	case len(types) == 1 && len(packages) == 1 && places[0].lang == "Go":
-		by := of.receivers(nil)
-		return func(m *symbols.SymbolMatch) bool { receiver := by.of(m); return receiver == "" || packages[receiver] }
+	case len(packages) == 1 && packagesOf(places) != nil:
+		return of.receivers(&owner{name: places[0].parent, packages: packagesOf(places)}).fits
 	}
 	return nil
 }

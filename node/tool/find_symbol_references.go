@@ -335,7 +335,7 @@ func (w *usesWriter) file(r *symbols.SymbolResponse, f *symbols.SymbolFile, o *b
 		}
 
 		w.lines++
-		if w.receivers != nil && !w.receivers.fits(m) {
+		if w.receivers != nil && !w.receivers.fits(f, m) {
 			others = append(others, m)
 			continue
 		}

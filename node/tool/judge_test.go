@@ -217,6 +217,46 @@ func TestFindReferences_otherReceiversAreShownByLineNumber(t *testing.T) {
 	}
 }
 
+// A function of Go is used by the name of its package, or without one in its own directory.
+func TestFindReferences_aFunctionOfGoIsUsedByTheNameOfItsPackage(t *testing.T) {
+	t.Parallel()
+	use := func(path, text string) *symbols.SymbolFile {
+		return &symbols.SymbolFile{Repository: "example.com/acme/app", Path: path, Language: "Go", Matches: []symbols.SymbolMatch{{Line: []byte(text)}}}
+	}
+	function := definedPlace{repo: "example.com/acme/app", path: "db/wal/open.go", lang: "Go", parent: "wal", parentKind: "package"}
+	root := definedPlace{repo: "example.com/acme/app", path: "app.go", lang: "Go", parent: "app", parentKind: "package"}
+	method := definedPlace{repo: "example.com/acme/app", path: "db/wal/log.go", lang: "Go", parent: "wal.Log", parentKind: "struct"}
+	for _, row := range []struct {
+		defined    []definedPlace
+		owner      string
+		path, text string
+		fits       bool
+	}{
+		{[]definedPlace{function}, "wal", "cmd/main.go", "w := wal.Open(path)", true},
+		{[]definedPlace{function}, "wal", "db/wal/open_test.go", "w := Open(path)", true},
+		{[]definedPlace{function}, "wal", "db/wal/writer.go", "return Open(w.path)", true},
+		{[]definedPlace{function}, "wal", "cmd/main.go", "w := Open(path)", false},
+		{[]definedPlace{function}, "wal", "cmd/main.go", "w := gzip.Open(path)", false},
+		{[]definedPlace{function}, "wal", "cmd/main.go", "w := w.Open(path)", false},
+		{[]definedPlace{root}, "app", "cmd/main.go", "app.Open(path)", true},
+		{[]definedPlace{root}, "app", "app_test.go", "Open(path)", true},
+		{[]definedPlace{root}, "app", "cmd/main.go", "Open(path)", false},
+		{[]definedPlace{method}, "Log", "cmd/main.go", "walLog.Open(path)", true},
+		{[]definedPlace{function, method}, "wal", "cmd/main.go", "w.Open(path)", true}, // which of the two is not known
+	} {
+		references := references(nil, nil)
+		a, err := references.decode(json.RawMessage(`{"symbol":"Open"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := use(row.path, row.text)
+		by := (&lookup{Args: a}).receivers(&owner{name: row.owner, packages: packagesOf(row.defined)})
+		if got := by.fits(f, &f.Matches[0]); got != row.fits {
+			t.Errorf("%s of %+v in %s: %v", row.text, row.defined, row.path, got)
+		}
+	}
+}
+
 // What lacks letters, or joins its words in another way, is found by the letters
 // that it has.
 func TestLetterGlob_findsNamesThatLackLetters(t *testing.T) {
@@ -259,7 +299,7 @@ func ownerOf(symbol string) *owner {
 	if scope == "" {
 		return nil
 	}
-	return &owner{scope, &symbols.SymbolResponse{Coverage: whole}}
+	return &owner{name: scope, defined: &symbols.SymbolResponse{Coverage: whole}}
 }
 
 // Where receivers of other names are many, their names tell enough, and the call

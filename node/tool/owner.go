@@ -2,16 +2,19 @@ package tool
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// owner is the type in the name of a requested method, such as Store in Store.Close.
+// owner is the type in the name of a requested method, such as Store in Store.Close, or the package of
+// a function of Go.
 type owner struct {
-	name    string
-	defined *symbols.SymbolResponse // where the method is defined in it
+	name     string
+	defined  *symbols.SymbolResponse // where the method is defined in it
+	packages map[[2]string]bool      // directories of the packages of a function of Go, by repository; nil for a method
 }
 
 // owner returns the type in the requested name, or nil if it has none.
@@ -27,8 +30,37 @@ func (l *lookup) owner() (*owner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &owner{name: scope[strings.LastIndexAny(scope, ".:#")+1:], defined: defined}, nil
+	o := &owner{name: scope[strings.LastIndexAny(scope, ".:#")+1:], defined: defined}
+	var places []definedPlace
+	for i := range defined.Files {
+		f := &defined.Files[i]
+		for k := range f.Matches {
+			m := &f.Matches[k]
+			places = append(places, definedPlace{repo: f.Repository, path: f.Path, lang: f.Language, parentKind: m.ParentKind})
+		}
+	}
+	o.packages = packagesOf(places)
+	return o, nil
 }
+
+// packagesOf returns the directories of the packages that define a function of Go, by repository; nil if
+// something else has the name too.
+func packagesOf(places []definedPlace) map[[2]string]bool {
+	dirs := map[[2]string]bool{}
+	for _, p := range places {
+		if p.lang != "Go" || p.parentKind != "package" {
+			return nil
+		}
+		dirs[packageDir(p.repo, p.path)] = true
+	}
+	if len(dirs) == 0 {
+		return nil
+	}
+	return dirs
+}
+
+// packageDir identifies the package of Go that a file is in: its repository and its directory.
+func packageDir(repo, file string) [2]string { return [2]string{repo, path.Dir(file)} }
 
 // mostOwned is the largest number of definitions shown above the uses. More are one call away.
 const mostOwned = 5

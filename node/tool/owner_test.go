@@ -50,7 +50,7 @@ c.go
 d.go
 7 in run: s.Close()
 Complete.`
-	if got := (&lookup{Args: a}).references(r, &owner{"Store", many}); got != want {
+	if got := (&lookup{Args: a}).references(r, &owner{name: "Store", defined: many}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -18,7 +18,8 @@ import (
 //
 // The types of variables are unknown, but people name variables after types. So likely uses are
 // shown with their text. The others are shown by line number or, if there are many, by the names of
-// the receivers.
+// the receivers. A function of Go is certain: it is used by the name of its package, or without one in
+// the directory of its package.
 type receivers struct {
 	*owner
 	before *regexp.Regexp
@@ -50,7 +51,7 @@ func (w *receivers) tellApart(r *symbols.SymbolResponse, counts func(*symbols.Sy
 		for k := range f.Matches {
 			switch m := &f.Matches[k]; {
 			case !counts(m, f.Language):
-			case w.fits(m):
+			case w.fits(f, m):
 				fit++
 			default:
 				others++
@@ -75,9 +76,12 @@ func (w *receivers) of(m *symbols.SymbolMatch) string {
 	return name
 }
 
-// fits reports whether the receiver of a use may have the type.
-func (w *receivers) fits(m *symbols.SymbolMatch) bool {
+// fits reports whether the receiver of a use in a file may have the type.
+func (w *receivers) fits(f *symbols.SymbolFile, m *symbols.SymbolMatch) bool {
 	receiver := w.of(m)
+	if w.packages != nil && f.Language == "Go" {
+		return receiver == w.owner.name || receiver == "" && w.packages[packageDir(f.Repository, f.Path)]
+	}
 	switch receiver {
 	case "", "self", "this", "super", "Self":
 		return shortScope(m.Around.ParentName, m.Around.ParentKind) == w.owner.name
