@@ -506,7 +506,7 @@ func TestFindReferences_countsOtherUsesBesideCalls(t *testing.T) {
 
 	for _, tt := range []struct{ what, got, want string }{
 		{"uses that are no call", answer("a.go", "Go", "f(1)", "x := f", "go(f)"), "1 call of f in 1 file\n"},
-		{"are counted", answer("a.go", "Go", "f(1)", "x := f", "go(f)"), "Left out: 2 uses that are no plain call; leave calls out."},
+		{"are counted", answer("a.go", "Go", "f(1)", "x := f", "go(f)"), "Left out: 2 uses other than a plain call; leave calls out."},
 		{"no call", answer("a.go", "Go", "x := f"), "No use of f is a plain call; all uses:\n1 reference of f in 1 file\n"},
 		{"calls alone", answer("a.go", "Go", "f(1)"), fmt.Sprintf("main: f(1)\n%s", complete)},
 		{"a language without a rule", answer("a.bf", "Brainfuck", "f", "f f"), "2 calls of f in 1 file (2 uses in languages whose calls are not known)\n"},

@@ -509,7 +509,7 @@ func (w *usesWriter) text(r *symbols.SymbolResponse, paths []string) string {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(w.over, noun), w.beyond()))
 	}
 	if w.uncalled > 0 {
-		e.leaves(count(w.uncalled, "use") + " that are no plain call; leave calls out")
+		e.leaves(count(w.uncalled, "use") + " other than a plain call; leave calls out")
 	}
 	e.lacks(w.Args, r.Coverage, "")
 	return out.String() + e.String()
