@@ -159,6 +159,7 @@ func TestReceiverName_isMatchedToItsType(t *testing.T) {
 	t.Parallel()
 	for variable, like := range map[string]bool{
 		"s": true, "str": true, "s0": true, "store": true, "Store": true, "myStore": true, "NewStore": true,
+		"rootStr": true, "root_str": true, "fStr": true, "fS": false,
 		"f": false, "resp": false, "body": false, "src": false, "": false, "0": false,
 	} {
 		if got := namedLike(variable, "Store"); got != like {

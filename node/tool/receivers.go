@@ -152,10 +152,10 @@ func (o *others) block() block {
 	return block{head: head + "\n"}
 }
 
-// namedLike reports whether a variable may be named after a type. It contains the type's name, or
-// consists of letters of it in order, starting at the first letter of a word:
+// namedLike reports whether a variable may be named after a type. It contains the type's name, or it or
+// its last words consist of letters of it in order, starting at the first letter of a word:
 //
-//	AppContext: appContext, actx, ctx, c
+//	AppContext: appContext, actx, ctx, c, parentCtx
 func namedLike(variable, typ string) bool {
 	v, t := plainLetters(variable), plainLetters(typ)
 	if v == "" || t == "" {
@@ -166,14 +166,24 @@ func namedLike(variable, typ string) bool {
 		return true
 	}
 
+	names := []string{v}
+	for _, at := range wordStart.FindAllStringIndex(variable, -1) {
+		if last := plainLetters(variable[at[0]:]); len(last) >= leastWord {
+			names = append(names, last)
+		}
+	}
 	// It may abbreviate any suffix of words: ctx and actx both fit AppContext.
 	for _, at := range wordStart.FindAllStringIndex(typ, -1) {
-		if isAbbreviation(v, plainLetters(typ[at[0]:])) {
+		end := plainLetters(typ[at[0]:])
+		if slices.ContainsFunc(names, func(name string) bool { return isAbbreviation(name, end) }) {
 			return true
 		}
 	}
 	return false
 }
+
+// leastWord is the number of letters of a last word from which it tells of a type. Fewer fit too many.
+const leastWord = 3
 
 // wordStart matches the beginnings of words in a name, as in Store, HTTPStore and my_store.
 var wordStart = regexp.MustCompile(`\p{Lu}|^\pL|[_$]\pL`)
