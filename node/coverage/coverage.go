@@ -138,6 +138,9 @@ func (c Coverage) Cut() bool {
 	return c.proved() && c.Worst() == Limit && !slices.ContainsFunc(c.gaps, func(g Gap) bool { return g.Kind != NameOnly && g.Kind != Limit })
 }
 
+// Nothing reports whether there was nothing to search: the index has none of what was asked for.
+func (c Coverage) Nothing() bool { return c.made && c.asked == 0 }
+
 func (c Coverage) proved() bool { return c.made && c.asked == c.searched }
 
 // Gaps returns what is not covered, the worst first. An incomplete answer has at least one gap,

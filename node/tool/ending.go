@@ -34,6 +34,8 @@ func (e *end) String() string {
 	but := fmt.Sprintf(" but for %s that could not be indexed; list_repos tells why.", count(failed, "repository"))
 	text := strings.TrimPrefix(lacking, " ")
 	switch {
+	case failed > 0 && e.coverage.Nothing():
+		text = strings.TrimPrefix(lacking+fmt.Sprintf(" Nothing was searched: %s could not be indexed; list_repos tells why.", count(failed, "repository")), " ")
 	case failed > 0 && lacking != "":
 		text += " All" + but
 	case failed > 0:

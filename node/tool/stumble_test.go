@@ -199,6 +199,19 @@ func TestToolAnswers_nameABrokenRepositoryOnlyWhereItMatters(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 
+	// Where nothing was searched, nothing is complete.
+	for name, row := range map[string]struct{ arguments, says string }{
+		"grep":                    {`{"pattern":"gone","repo":"local/broken"}`, "The last attempt failed"},
+		"search":                  {`{"query":"gone","repo":"local/broken"}`, "The last attempt failed"},
+		"glob":                    {`{"pattern":"*.txt","repo":"local/broken"}`, "The last attempt failed"},
+		"find_symbol_references":  {`{"symbol":"gone","repo":"local/broken"}`, "Nothing was searched: 1 repository could not be indexed"},
+		"find_symbol_definitions": {`{"symbol":"gone","repo":"local/broken"}`, "Nothing was searched: 1 repository could not be indexed"},
+	} {
+		if got := call(name, row.arguments); strings.Contains(got, "Complete") || !strings.Contains(got, row.says) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+
 	// Of two definitions that are alike the one that is used comes first.
 	if got := call("find_symbol_definitions", `{"symbol":"probe","repo":"local/good"}`); !strings.HasPrefix(got, "2 definitions of probe in 2 files\ndrivers/b.c\n") {
 		t.Errorf("%s", got)
