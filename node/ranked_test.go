@@ -39,8 +39,7 @@ func TestRankedSearch_countsShownFilesWithAllWords(t *testing.T) {
 	}
 }
 
-// Words of thousands of files are searched in the files with the rarer words. These files come
-// first, and those with the common words too before the others.
+// Files with rare words come first, and those of them that have the common words, too, before the others.
 func TestRankedSearch_filesWithRareWordsComeFirst(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -88,21 +87,27 @@ func TestRankedSearch_filesWithRareWordsComeFirst(t *testing.T) {
 	}
 }
 
-// One expression names the files to read, and its length is limited.
-func TestRankedSearch_limitsTheLengthOfThePathExpression(t *testing.T) {
+// The postings of more files than are read allow a word that only one file has, which ranks last by them.
+func TestRankedSearch_findsTheFileThatThePostingsHide(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	deep := strings.Repeat("deep", 50) + "/" + strings.Repeat("down", 50)
-	files := map[string]string{}
-	for i := range 110 {
-		files[fmt.Sprintf("%s/%03d.txt", deep, i)] = fmt.Sprintf("moor %d\n", i)
+	files := map[string]string{"testdata/x.txt": "moor\n"}
+	for i := range 120 {
+		files[fmt.Sprintf("pkg/%03d.go", i)] = fmt.Sprintf("moo door %d\n", i)
 	}
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), files)
 	n := nodetest.Start(t, nodetest.Config{File: `{"connections": {"all": {"type": "git", "url": "file://` + dir + `/*"}}}`})
 	n.WaitIndexed(1)
 
-	r, err := n.Search.Ranked(t.Context(), catalog.Operator(), search.RankedRequest{Query: "moor", Limit: 10})
-	if err != nil || len(r.Files) != 10 || !r.More || len(r.Files[0].Lines) != 1 {
+	for query, want := range map[string]string{"moor": "testdata/x.txt", "moor door": "pkg/000.go"} {
+		r, err := n.Search.Ranked(t.Context(), catalog.Operator(), search.RankedRequest{Query: query, Limit: 10})
+		if err != nil || len(r.Files) == 0 || r.Files[0].Path != want || len(r.Files[0].Lines) == 0 || len(r.Missing) > 0 {
+			t.Errorf("%s: %+v, %v", query, r, err)
+		}
+	}
+
+	r, err := n.Search.Ranked(t.Context(), catalog.Operator(), search.RankedRequest{Query: "moodo", Limit: 10})
+	if err != nil || len(r.Files) != 0 || !slices.Equal(r.Missing, []string{"moodo"}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -16,8 +16,13 @@ type Request struct {
 	FilesOnly    bool    // find out which files match, but no places in them: each counts as one match
 	OnePerRepo   bool    // one file of each repository in each shard is enough; needs FilesOnly and no limit
 	Around       bool    // return the definitions around matches too
-	Tally        bool    // return how often each pattern matches, and all symbols in whose names one does
 	Lexed        bool    // return what is open at the start of each chunk: a comment or a string
+	// Words ranks the files that satisfy Q by these words of their texts and paths, at most MaxWords.
+	// MaxFiles of them are read. The first Shown that have different texts get chunks: the first one
+	// its best block, the others their best lines.
+	Words      []Word
+	Shown      int
+	CountWords bool // return only in how many files each of Words may be
 	// Rank returns the name that orders a repository, and how recent it is, from 0 to 1. If Rank is
 	// nil, the name in the shard orders it, and recency is 0.
 	Rank func(repo uint32) (name string, recency float64)

@@ -223,24 +223,6 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 	return out, err
 }
 
-// tally counts the matches of each pattern in the document, and lists the symbols whose names contain spans.
-func (e *evaluator) tally(spans []match.Span) (*Tally, error) {
-	t := &Tally{Matches: map[string]int{}}
-	for _, i := range e.p.contents {
-		if e.used[i] {
-			t.Matches[e.p.patterns[i].text.Pattern] = len(e.found[i].spans)
-		}
-	}
-
-	found, err := e.symbolsOf(spans)
-	for _, s := range found {
-		if s.Name != "" && !slices.Contains(t.Names, s.Name) {
-			t.Names = append(t.Names, s.Name)
-		}
-	}
-	return t, err
-}
-
 // definitionsAround returns for each range of a chunk the definition that encloses its line, or a
 // zero Symbol; nil if no line has one.
 func (e *evaluator) definitionsAround(c Chunk) (out []Symbol, err error) {

@@ -25,6 +25,8 @@ type evaluator struct {
 	found  []finding    // by pattern: its matches in the current document, as far as they are known
 	used   []bool       // by pattern: its matches are shown in the current result
 	joined []match.Span // buffer of spans
+	places []place      // buffer of the places of words
+	lines  []wordLine   // buffer of lines with words
 	regexp int          // number of documents searched with a regular expression
 
 	filesOnly bool // one match of a document is enough
@@ -100,7 +102,7 @@ func (s *search) reuseBuffers(e *evaluator, runs ...*run) {
 		}
 	}
 
-	*e = evaluator{found: e.found, used: e.used, joined: e.joined[:0], scratch: e.scratch, symbols: e.symbols.ReuseBuffers(), t: text{buf: e.t.buf, decoded: e.t.decoded}}
+	*e = evaluator{found: e.found, used: e.used, joined: e.joined[:0], places: e.places[:0], lines: e.lines[:0], scratch: e.scratch, symbols: e.symbols.ReuseBuffers(), t: text{buf: e.t.buf, decoded: e.t.decoded}}
 	s.v.set.spare.Put(e)
 }
 
@@ -280,18 +282,16 @@ func (e *evaluator) nextRun(units []*trigram.Bitmap, u int) (first, last int) {
 	return first, last
 }
 
-// countUnits returns the number of candidate units of the document, over all patterns. It tells about how
+// countUnits returns the number of candidate units of the document for a pattern. It tells about how
 // often a file has a word without reading the file.
-func (e *evaluator) countUnits() (n int) {
-	for _, pat := range e.p.contents {
-		for u := 0; e.t.units > 0; {
-			first, last := e.nextRun(e.b.units[pat], u)
-			if first < 0 {
-				break
-			}
-			n += last - first + 1
-			u = last + 1
+func (e *evaluator) countUnits(pat int) (n int) {
+	for u := 0; e.t.units > 0; {
+		first, last := e.nextRun(e.b.units[pat], u)
+		if first < 0 {
+			break
 		}
+		n += last - first + 1
+		u = last + 1
 	}
 	return n
 }

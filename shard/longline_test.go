@@ -129,7 +129,7 @@ func TestLongLine_isSearchedOnce(t *testing.T) {
 		{Pattern: `[^a]`, Regexp: true},
 	} {
 		for _, r := range []Request{{}, {ContextLines: 3}, {MaxPerFile: 500_000}} {
-			p, err := newPlan(&q, nil)
+			p, err := newPlan(&q, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,7 +185,7 @@ func TestLongLine_stopsWithTheRequest(t *testing.T) {
 		t.Errorf("%d files for nobody", len(res.Files))
 	}
 
-	p, err := newPlan(&query.Text{Pattern: "9"}, nil)
+	p, err := newPlan(&query.Text{Pattern: "9"}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,12 +74,13 @@ type plan struct {
 	known    *patterns // patterns compiled for earlier searches; nil means none
 	root     *node
 	patterns []*pattern
-	contents []int    // indices of the patterns in the content
-	words    [][]byte // see requiredWords
-	symbols  bool     // the query has an opSymbol
-	named    bool     // a pattern of paths has matches that are shown
-	untagged bool     // find only documents whose symbols are not known
-	slots    int      // number of nodes
+	contents []int     // indices of the patterns in the content
+	required [][]byte  // see requiredWords
+	symbols  bool      // the query has an opSymbol
+	named    bool      // a pattern of paths has matches that are shown
+	untagged bool      // find only documents whose symbols are not known
+	slots    int       // number of nodes
+	words    *wordPlan // nil if the search does not rank by words
 }
 
 // stop makes the matchers return early, with wrong results. The plan must not be used afterwards.
@@ -92,8 +93,8 @@ func (p *plan) stop() {
 // maxNodes limits the number of nodes of a query, and with it the depth of recursion.
 const maxNodes = 10_000
 
-// newPlan compiles a query. Its atoms about repositories must be resolved.
-func newPlan(q query.Q, known *patterns) (*plan, error) {
+// newPlan compiles a query, and words by which its files are ranked. Its atoms about repositories must be resolved.
+func newPlan(q query.Q, words []Word, known *patterns) (*plan, error) {
 	p := &plan{known: known}
 	root, err := p.addNode(q, true)
 	if err != nil {
@@ -101,7 +102,12 @@ func newPlan(q query.Q, known *patterns) (*plan, error) {
 	}
 
 	p.root = root
-	p.words = p.requiredWords()
+	p.required = p.requiredWords()
+	if len(words) > 0 {
+		if err := p.addWords(words); err != nil {
+			return nil, err
+		}
+	}
 
 	for i, t := range p.patterns {
 		if t.text.Field == query.Content {

@@ -28,7 +28,7 @@ func (s *search) render(ctx context.Context) (*Result, error) {
 		res.Cut, res.More = true, true
 	}
 
-	files, err := s.renderFiles(ctx, chosen)
+	files, err := s.renderChosen(ctx, chosen)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +50,7 @@ func (s *search) render(ctx context.Context) (*Result, error) {
 // shards and pieces. It counts all hits in s.stats, and sets in res what is missing.
 func (s *search) collectHits(res *Result) []hit {
 	var hits []hit
+	res.WordFiles = make([]int, len(s.r.Words))
 	for _, r := range s.runs {
 		if r.failed {
 			res.Failed = append(res.Failed, r.m.parts...)
@@ -60,6 +61,9 @@ func (s *search) collectHits(res *Result) []hit {
 		counted := r.pieces[:min(r.limit, len(r.pieces))]
 		for _, pc := range counted {
 			hits = s.countHits(hits, pc.hits)
+			for i, n := range pc.words {
+				res.WordFiles[i] += n
+			}
 		}
 		for _, pc := range r.pieces[len(counted):] {
 			s.stats.FilesSkipped += len(pc.docs)
@@ -155,6 +159,10 @@ func (s *search) bestHits(hits []hit) []hit {
 	top, full := hits[:0], false
 	var last hit // the last hit of top when it was cut: hits after it are not shown
 	for _, n := range hits {
+		// Until here the kind of a file stands for its path, which can only lower the score.
+		if s.p.words != nil && (!full || n.score >= last.score) {
+			n.score *= float32(n.pathFactor() / kindFactor[n.kind()])
+		}
 		if full && s.compareHits(n, last) >= 0 {
 			continue
 		}
@@ -222,10 +230,21 @@ type renderedFile struct {
 	done  bool  // rendering ended without an error or a stop
 }
 
-// renderFiles renders the files of hits, on all free cores.
-func (s *search) renderFiles(ctx context.Context, hits []hit) ([]renderedFile, error) {
+// renderChosen renders the files of the best hits.
+func (s *search) renderChosen(ctx context.Context, hits []hit) ([]renderedFile, error) {
+	if s.p.words != nil {
+		return s.renderRanked(ctx, hits)
+	}
+	shown := s.allotMatches(hits)
+	return s.renderFiles(ctx, hits, func(e *evaluator, i int, out *renderedFile) error {
+		return s.renderFile(e, hits[i], shown[i], out)
+	})
+}
+
+// renderFiles calls render for each hit, on all free cores.
+func (s *search) renderFiles(ctx context.Context, hits []hit, render func(e *evaluator, i int, out *renderedFile) error) ([]renderedFile, error) {
 	start := clock.Now()
-	w := &rendering{hits: hits, shown: s.allotMatches(hits), out: make([]renderedFile, len(hits))}
+	w := &rendering{hits: hits, render: render, out: make([]renderedFile, len(hits))}
 
 	// A search that has used much time waits in the heavy lane.
 	lane := light
@@ -258,9 +277,9 @@ func (s *search) renderFiles(ctx context.Context, hits []hit) ([]renderedFile, e
 
 // rendering has the hits that several goroutines render together.
 type rendering struct {
-	hits  []hit
-	shown []int          // by hit: matches that it may show
-	out   []renderedFile // by hit
+	hits   []hit
+	render func(e *evaluator, i int, out *renderedFile) error
+	out    []renderedFile // by hit
 
 	next, memory atomic.Int64 // index of the next hit, and the bytes of all files rendered so far
 }
@@ -279,7 +298,7 @@ func (s *search) renderAll(ctx context.Context, w *rendering, start time.Time) {
 		}
 
 		// A damaged file costs only its own hits.
-		err := file.Guard(func() error { return s.renderFile(e, w.hits[i], w.shown[i], &w.out[i]) })
+		err := file.Guard(func() error { return w.render(e, i, &w.out[i]) })
 		w.out[i].done = err == nil && !s.stopped.Load()
 		if err != nil {
 			if err := s.dropRun(w.hits[i].run, err); err != nil {
@@ -319,15 +338,11 @@ func (s *search) renderFile(e *evaluator, n hit, shown int, out *renderedFile) e
 	sh, o := b.s, int(n.occ)
 	e.moveTo(b, int(n.doc))
 
-	repo := n.run.m.repos[sh.occRepo.At(o)]
+	out.File = s.describe(n)
 	f := &out.File
-	f.Repo, f.RepoName, f.Path = repo.id, n.repoName(s), n.path()
-	f.OID, f.Score, f.Matches = n.oid(), float64(n.score), int(n.content)
-	f.Language = sh.m.languages[sh.occLang.At(o)]
+	f.Score, f.Matches = float64(n.score), int(n.content)
 	stored := formOf(sh.docSkip[n.doc])
 	f.Skipped, f.Encoding = stored.skip.reason(), stored.charset.String()
-	f.Revisions = n.revisions()
-
 	// Show matches in the content first, then those in the path. Matches beyond MaxPerFile do not
 	// make the answer incomplete.
 	out.all, out.shown = s.countShowable(n), min(shown, n.countMatches()-int(n.before))
@@ -347,19 +362,11 @@ func (s *search) renderFile(e *evaluator, n hit, shown int, out *renderedFile) e
 		if err != nil {
 			return err
 		}
-		if s.r.Tally {
-			if f.Tally, err = e.tally(spans); err != nil {
-				return err
-			}
-		}
 		if f.Chunks, err = s.bestChunks(e, f.Language, spans[before:], inside); err != nil {
 			return err
 		}
 	}
 
-	if s.r.NoChunks {
-		f.Units = e.countUnits()
-	}
 	shiftBy(f.Chunks, stored.charset.Base())
 
 	if s.r.Whole && e.t.units > 0 {
@@ -374,6 +381,19 @@ func (s *search) renderFile(e *evaluator, n hit, shown int, out *renderedFile) e
 		out.bytes += int64(len(c.Content)) + 32*int64(len(c.Ranges))
 	}
 	return nil
+}
+
+// describe returns a file without its matches.
+func (s *search) describe(n hit) File {
+	sh, o := n.run.b.s, int(n.occ)
+	return File{
+		Repo:      n.run.m.repos[sh.occRepo.At(o)].id,
+		RepoName:  n.repoName(s),
+		Path:      n.path(),
+		OID:       n.oid(),
+		Language:  sh.m.languages[sh.occLang.At(o)],
+		Revisions: n.revisions(),
+	}
 }
 
 // bestChunks renders the chunks of n spans: of the first ones or, with MaxPerFile, of those on the

@@ -26,6 +26,8 @@ type Result struct {
 	// More reports that there are files or matches after those returned. Full reports that the
 	// answer ends because the memory was used up.
 	More, Full bool
+	// WordFiles tells with Request.CountWords in how many files each word may be.
+	WordFiles []int
 }
 
 // File is one matching document.
@@ -43,14 +45,7 @@ type File struct {
 	Chunks    []Chunk
 	Matches   int    // matches in the content, also those not shown
 	Content   []byte // only with Request.Whole
-	Units     int    // only with Request.NoChunks: units of its text in which the postings allow a match
-	Tally     *Tally // only with Request.Tally
-}
-
-// Tally has what a text has of a query, also what its chunks leave out.
-type Tally struct {
-	Matches map[string]int // by pattern
-	Names   []string       // of symbols, each once
+	Words     uint64 // only with Request.Words: a bit for each word that it has
 }
 
 // Chunk is a run of lines with their matches. The lines are whole, unless they are too long.
@@ -61,7 +56,7 @@ type Chunk struct {
 	Start   Position // of Content in the file
 	Ranges  []Range  // positions in the file
 	Symbols []Symbol // by range; a range without a symbol has an empty Name; nil if none has one
-	Weight  float32  // with Request.MaxPerFile: how good its best line is, compared with those of other chunks; else 0
+	Weight  float32  // with Request.MaxPerFile or Request.Words: how good its best line is, compared with those of other chunks; else 0
 	Around  []Symbol // with Request.Around, by range: the definition that encloses its start
 	// Open is what the lines before the chunk leave open, such as a comment, with Request.Lexed; else 0.
 	// It is 0 also in a chunk that begins inside a line.

@@ -26,11 +26,13 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	if r.MaxMatches <= 0 {
 		r.MaxMatches = defaultMaxMatches
 	}
+	// A ranking estimates the score of every file.
+	r.CountAll = r.CountAll || len(r.Words) > 0
 	if r.MemoryLimit <= 0 {
 		r.MemoryLimit = defaultMemoryLimit
 	}
 
-	p, err := newPlan(r.Q, &v.set.known)
+	p, err := newPlan(r.Q, r.Words, &v.set.known)
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +127,9 @@ type piece struct {
 	docs    []uint32
 	units   int // posting units of the documents in this piece and all before it
 	hits    []hit
-	matches int  // sum of the weights of the hits
-	ended   bool // a goroutine has decided it
+	matches int   // sum of the weights of the hits
+	ended   bool  // a goroutine has decided it
+	words   []int // with Request.CountWords: files by word
 }
 
 // The size of a piece, in posting units. A piece takes at most a few milliseconds, because a light
@@ -367,7 +370,7 @@ func (s *search) bind(e *evaluator, r *run) error {
 	}
 
 	// A search that reads much of a shard would evict the blocks of other searches.
-	if !s.r.CountAll || r.b.candidates <= cacheCandidates && len(r.b.docs) <= cacheCandidates {
+	if !s.r.CountAll || s.p.words != nil || r.b.candidates <= cacheCandidates && len(r.b.docs) <= cacheCandidates {
 		r.b.cache = s.v.set.cache
 	}
 
@@ -518,11 +521,19 @@ func (s *search) decideDocument(ctx context.Context, e *evaluator, r *run, pc *p
 			continue
 		}
 
-		mask, err := e.revisionsHolding(s.p.root, o, mask)
+		condition := s.p.root
+		if s.p.words != nil {
+			condition = s.p.words.filter
+		}
+		mask, err := e.revisionsHolding(condition, o, mask)
 		if err != nil {
 			return err
 		}
 		if mask == 0 {
+			continue
+		}
+		if s.p.words != nil {
+			s.addEstimate(e, hit{run: r, doc: uint32(e.doc), occ: uint32(o), mask: mask}, pc)
 			continue
 		}
 

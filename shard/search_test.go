@@ -172,7 +172,7 @@ func TestRender_yieldsToLightSearches(t *testing.T) {
 	ctx, g := context.Background(), newGate(1)
 	s := &search{v: v, r: Request{Q: &query.Text{Pattern: "common"}, MaxMatches: 1 << 20, MemoryLimit: 1 << 30}, gate: g, runs: []*run{{m: v.members[0]}}}
 	var err error
-	if s.p, err = newPlan(s.r.Q, &set.known); err != nil {
+	if s.p, err = newPlan(s.r.Q, nil, &set.known); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.runFirstRound(ctx); err != nil {
@@ -206,7 +206,7 @@ func TestRender_yieldsToLightSearches(t *testing.T) {
 		}
 		return "r", 0
 	}
-	if _, err := s.renderFiles(ctx, hits); err != nil || files < 40 {
+	if _, err := s.renderChosen(ctx, hits); err != nil || files < 40 {
 		t.Errorf("%d files, %v", files, err)
 	}
 	if g.free != 1 {

@@ -30,7 +30,7 @@ const (
 
 // scoreTogether scores how close together the words of the query are in the current document.
 func (e *evaluator) scoreTogether(spans []match.Span) float64 {
-	words := e.p.words
+	words := e.p.required
 	if words == nil {
 		return 0
 	}

@@ -22,7 +22,7 @@ func (v *View) CountUnsearched(ctx context.Context, q query.Q) (int, error) {
 		return 0, nil
 	}
 
-	p, err := newPlan(query.Simplify(reached), &v.set.known)
+	p, err := newPlan(query.Simplify(reached), nil, &v.set.known)
 	if err != nil {
 		return 0, err
 	}

@@ -68,8 +68,7 @@ var pastTheGate = map[string]string{
 	"node/browse/site.go":     "orders the holders of a repository that the gate has let through",
 	"node/search/group.go":    "names what another node asks for; the leaf asks the gate",
 	"node/search/layout.go":   "the same for all viewers; a search takes what is in its set",
-	"node/search/merge.go":    "names what leaves found, and what of a search they lack",
-	"node/search/wordlist.go": "counts over the set of a search",
+	"node/search/merge.go":    "names what leaves found, and what of a search they lack; counts over its set",
 	"node/search/shape.go":    "names what leaves found",
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -23,11 +24,12 @@ type Lookup struct {
 	PerFile  int       // limit of ranges in one file, from its best lines; 0 means none
 	Lexed    bool      // find what is open at the start of each chunk, such as a comment
 
-	files     int  // limit of files; 0 means none
-	matches   int  // with filesOnly: matches after which the search may stop; 0 means it looks at all files
-	listing   bool // return files without chunks
-	filesOnly bool // return files without chunks, and do not count their matches
-	tally     bool // count the matches of each pattern, and list the symbols in whose names one matches
+	files   int          // limit of files; 0 means none
+	listing bool         // return files without chunks
+	exists  bool         // one file is enough, without chunks
+	words   []shard.Word // rank files by them
+	shown   int          // with words: files with chunks
+	counts  bool         // with words: only count the files of each word
 }
 
 // Finding is the result of a Lookup.
@@ -88,15 +90,17 @@ func (s *Searcher) toolRoot(ctx context.Context, v catalog.Viewer, l Lookup) (*r
 	if err != nil {
 		return nil, err
 	}
-	if l.matches > 0 {
-		r.q.leaf.Matches = l.matches
-	}
 	if l.files > 0 {
 		r.q.leaf.Files = l.files + 1
 	}
-	r.q.leaf.NoChunks, r.q.leaf.FilesOnly = l.listing || l.filesOnly, l.filesOnly
+	if l.exists {
+		r.q.leaf.Matches = 1
+	}
+	r.q.leaf.NoChunks, r.q.leaf.FilesOnly = l.listing || l.exists, l.exists
+	r.q.leaf.Words, r.q.leaf.Shown, r.q.leaf.CountWords = l.words, l.shown, l.counts
+	r.a.wordFiles = make([]int, len(l.words))
 	r.q.leaf.PerFile = l.PerFile
-	r.q.leaf.Around, r.q.leaf.Lexed, r.q.leaf.Tally = l.Scopes, l.Lexed, l.tally
+	r.q.leaf.Around, r.q.leaf.Lexed = l.Scopes, l.Lexed
 	return r, nil
 }
 

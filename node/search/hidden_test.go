@@ -115,8 +115,8 @@ func TestRankedSearch_rarityCountsOnlySearchedDocuments(t *testing.T) {
 			Shards: []catalog.ShardRef{{ID: strings.Repeat("ab", 32), Docs: uint32(10 + 1000*i), Bytes: 1}},
 		})
 	}
-	r := &root{q: &question{visible: &account.Repos{View: w.View()}, repos: roaring.BitmapOf(w.View().RepoByName("seen").ID)}}
-	if got := r.documents(); got != 10 {
+	a := &answer{q: &question{visible: &account.Repos{View: w.View()}, repos: roaring.BitmapOf(w.View().RepoByName("seen").ID)}}
+	if got := a.documents(); got != 10 {
 		t.Errorf("%d documents, want 10", got)
 	}
 }

@@ -30,13 +30,16 @@ type leafRequest struct {
 	CountAll bool
 	NoChunks bool
 	Around   bool // return the definitions that enclose the matches
-	Tally    bool // count the matches of each pattern, and list the symbols in whose names one matches
 	Lexed    bool // return what is open at the start of each chunk
 	Reach    bool // count the files kept by name only that the query could match
 	Heavy    bool
 	Within   time.Duration // time until nobody waits for the answer
 
 	After *shard.Cursor // hides the files before it
+
+	Words      []shard.Word // rank files by them, as in shard.Request
+	Shown      int          // with Words: files with chunks
+	CountWords bool         // count the files of each word
 
 	FilesOnly  bool // find out which files match, but no places in them
 	OnePerRepo bool // with FilesOnly: any one file of each repository is enough
@@ -70,6 +73,8 @@ type leafResponse struct {
 	Wait     time.Duration
 
 	More, Full bool // as in shard.Result
+
+	WordFiles []int // with CountWords: as in shard.Result
 }
 
 // queryBox carries a query through gob, which needs a struct around an interface.
@@ -197,7 +202,7 @@ func (l *leaves) searchHere(ctx context.Context, req *leafRequest) (*leafRespons
 
 	// Count unsearched files only if the caller shows the number.
 	out.Files, out.Stats, out.Cut = res.Files, res.Stats, res.Cut
-	out.More, out.Full = res.More, res.Full
+	out.More, out.Full, out.WordFiles = res.More, res.Full, res.WordFiles
 	if req.Reach && ctx.Err() == nil {
 		out.Stats.FilesNotSearched, err = view.CountUnsearched(ctx, req.Q.Q)
 		if err != nil {
@@ -243,8 +248,10 @@ func (req *leafRequest) search() shard.Request {
 		FilesOnly:    req.FilesOnly,
 		OnePerRepo:   req.OnePerRepo,
 		Around:       req.Around,
-		Tally:        req.Tally,
 		Lexed:        req.Lexed,
+		Words:        req.Words,
+		Shown:        req.Shown,
+		CountWords:   req.CountWords,
 
 		After: req.After,
 

@@ -17,6 +17,7 @@ type answer struct {
 	stats     Stats
 	most      limits // of the whole answer, or of one part of a stream
 	cut       bool
+	wordFiles []int          // by word: in how many files it may be
 	untagged  []coverage.Gap // files with unknown symbols, if the query asks for symbols
 	unindexed []string       // names of repositories
 	joined    bool           // files includes what was read from git
@@ -45,6 +46,9 @@ func (a *answer) merge(res *leafResponse) {
 	a.cut = a.cut || res.Cut
 	a.takeUntagged(res.Untagged)
 	a.more = a.more || res.More
+	for i := range min(len(a.wordFiles), len(res.WordFiles)) {
+		a.wordFiles[i] += res.WordFiles[i]
+	}
 
 	// Files are sorted by repository name, which the leaves do not send.
 	for i := range res.Files {
@@ -194,6 +198,21 @@ func trimFile(f shard.File, left, context int) shard.File {
 
 	f.Chunks = chunks
 	return f
+}
+
+// documents returns the number of documents in the repositories of the search. Documents of other
+// repositories in the same files do not count.
+func (a *answer) documents() (sum int) {
+	for it := a.q.repos.Iterator(); it.HasNext(); {
+		repo := a.q.visible.View.Repo(it.Next())
+		if repo == nil {
+			continue
+		}
+		for _, s := range repo.Shards {
+			sum += int(s.Docs)
+		}
+	}
+	return sum
 }
 
 // missing returns how many shards had to answer and did not.

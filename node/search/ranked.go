@@ -1,9 +1,11 @@
 package search
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"maps"
+	"math"
+	"math/bits"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,7 +19,6 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard"
-	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -58,15 +59,15 @@ type RankedLine struct {
 
 // Limits of a ranking.
 const (
-	rankedWords      = 12
-	rankedCandidates = 50 // files whose best lines are read
+	rankedCandidates = 50 // files that are read
+	rankedTop        = 5  // files that show several lines; others show one
 )
 
 // Ranked finds files by words. The files with the most of the rarest words come first: a word
-// weighs more if fewer files have it (see relevance). It leaves out a word that no file has. Files
-// without some of the other words are in the answer too if the words that they have weigh enough.
+// weighs more if fewer files have it. It leaves out a word that no file has. Files without some of
+// the other words are in the answer too if the words that they have weigh enough.
 //
-//	words -> the files of each word (see listWords) -> the best by rarity -> their best lines and symbols -> order
+//	words -> how many files have each -> weights -> the best files with their lines
 func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedRequest) (*RankedResponse, error) {
 	if req.Limit < 1 || req.Limit > 100 {
 		return nil, call.Fail(call.ErrInvalid, "limit must be from 1 to 100")
@@ -75,24 +76,16 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 	ctx, cancel := context.WithTimeout(ctx, s.d.Time)
 	defer cancel()
 
-	r := &ranking{s: s, ctx: ctx, viewer: v, req: req, out: &RankedResponse{}, files: map[fileKey]*candidate{}, forms: map[string][]place{}}
+	r := &ranking{s: s, ctx: ctx, viewer: v, req: req, out: &RankedResponse{}}
 	if err := r.parse(); err != nil {
 		return nil, err
 	}
 
-	// First find which files have which words, then read only the best.
-	if err := r.listWords(); err != nil {
+	// Weights must be the same for all files, so the files of each word are counted first.
+	if err := r.weigh(); err != nil {
 		return nil, err
 	}
-	r.dropMissing()
-
-	best := r.best()
-	if err := r.readBest(best); err != nil {
-		return nil, err
-	}
-
-	r.order(best)
-	if err := r.showLines(); err != nil {
+	if err := r.rank(); err != nil {
 		return nil, err
 	}
 
@@ -115,40 +108,157 @@ type ranking struct {
 	viewer  catalog.Viewer
 	req     RankedRequest
 	rev     string
-	filter  []query.Q // conditions on every file
-	words   []rankedWord
-	files   map[fileKey]*candidate
-	total   int            // number of documents searched
-	visible *account.Repos // what the viewer may see, in the view of the last search
+	filter  []query.Q      // conditions on every file
+	texts   []string       // the words
+	words   []shard.Word   // the words, as they are searched
+	visible *account.Repos // what the viewer may see, in the view of the ranking
 	out     *RankedResponse
-	forms   map[string][]place // by matched text: the words in it; files repeat few forms of a word
 }
 
-// rankedWord is a word with its expression and its weight.
-type rankedWord struct {
-	text   string
-	expr   string // ignores case
-	m      *match.Matcher
-	files  int // number of files that have it; estimated for a common word
-	weight float64
+// weigh counts the files of each word, and sets the weights.
+func (r *ranking) weigh() error {
+	found, err := r.search(Lookup{words: r.words, counts: true})
+	if err != nil {
+		return err
+	}
+	defer found.close()
+
+	total := found.a.documents()
+	for i, files := range found.a.wordFiles {
+		r.words[i].Weight = weightOf(r.texts[i], files, total)
+	}
+	return nil
 }
 
-func newRankedWord(text string) (rankedWord, error) {
-	expr := wordExpr(text)
-	m, err := match.Compile(expr, match.Options{})
-	return rankedWord{text: text, expr: expr, m: m}, err
+// Exponents and factors of weights.
+const (
+	rareCounts = 1.6 // exponent that makes rare words count more than common ones
+	codeCounts = 1.6 // factor for a word that can only be code
+)
+
+// weightOf returns the weight of a word that some of all files have. Rare words weigh most, and words that
+// are written like names in code weigh more.
+func weightOf(word string, files, total int) float64 {
+	share := float64(max(total, files)) / float64(max(files, 1))
+	weight := math.Pow(math.Log(1+share), rareCounts)
+	if codeWord.MatchString(word) {
+		weight *= codeCounts
+	}
+	return weight
 }
 
-type fileKey struct{ repo, path string }
+// codeWord matches words that occur in code but not in prose: fooBar, foo_bar, foo.bar, a::b, utf8.
+var codeWord = regexp.MustCompile(`[a-z][A-Z]|\w[._]\w|::|\d`)
 
-// candidate is a file and the places where it has the words.
-type candidate struct {
-	fileKey
-	language string
-	relevance
-	oid   string  // blob id of its text
-	total float64 // its score when it was sorted last
-	lines []lineWithWords
+// rank finds the best files that satisfy some more conditions, and fills the answer with them.
+func (r *ranking) rank(more ...query.Q) error {
+	found, err := r.search(Lookup{words: r.words, files: max(rankedCandidates, r.req.Limit+1), shown: r.req.Limit + 1}, more...)
+	if err != nil {
+		return err
+	}
+	defer found.close()
+
+	var have uint64
+	for i := range found.a.files {
+		have |= found.a.files[i].Words
+	}
+
+	// The postings allow words that texts do not have. If they misled for all files that were read,
+	// rank only files that have a word.
+	unread := found.a.more
+	if have == 0 && unread && more == nil {
+		return r.rank(anyWord(r.words))
+	}
+
+	// A ranking has a limit on purpose, so reaching it is no gap.
+	found.a.cut = false
+	answer, err := found.respondWith(nil) // the files are used as they came
+	if err != nil {
+		return err
+	}
+	r.out.Coverage, r.visible = answer.Coverage, found.q.visible
+
+	if err := r.nameMissing(have, unread); err != nil {
+		return err
+	}
+	r.takeFiles(found.a.files)
+	r.out.More = r.out.More || unread
+	return nil
+}
+
+// anyWord returns a condition: the text or the path of a file has one of some words.
+func anyWord(words []shard.Word) query.Q {
+	or := &query.Or{}
+	for _, w := range words {
+		or.Subs = append(or.Subs, &query.Text{Pattern: w.Expr, Regexp: true, Field: query.Content}, &query.Text{Pattern: w.Expr, Regexp: true, Field: query.Name})
+	}
+	return or
+}
+
+// nameMissing separates words that some file has from words that no file has. have has the words of the files
+// that were read. If there are unread files, a search looks for each other word in them.
+func (r *ranking) nameMissing(have uint64, unread bool) error {
+	for i, text := range r.texts {
+		has := have>>i&1 != 0
+		if !has && unread {
+			found, err := r.search(Lookup{exists: true}, anyWord(r.words[i:i+1]))
+			if err != nil {
+				return err
+			}
+			has = len(found.a.files) > 0
+			found.close()
+		}
+		if has {
+			r.out.Words = append(r.out.Words, text)
+		} else {
+			r.out.Missing = append(r.out.Missing, text)
+		}
+	}
+	return nil
+}
+
+// takeFiles puts the best files into the answer. It keeps the first of several files with the same text.
+func (r *ranking) takeFiles(files []shard.File) {
+	byText := map[string]int{} // index in Files by blob id
+	for i := range files {
+		f := &files[i]
+		if f.Words == 0 {
+			continue // the postings allowed a word that the text does not have
+		}
+		if at, copied := byText[f.OID]; copied {
+			if at < len(r.out.Files) {
+				r.out.Files[at].Copies++
+			}
+			continue
+		}
+		at := len(byText)
+		byText[f.OID] = at
+		if at >= r.req.Limit {
+			r.out.More = true
+			continue
+		}
+		shown := RankedFile{Repo: f.RepoName, Path: f.Path, Language: f.Language, Words: bits.OnesCount64(f.Words), Lines: rankedLines(f.Chunks, at)}
+		if shown.Words == len(r.out.Words) {
+			r.out.Whole++
+		}
+		r.out.Files = append(r.out.Files, shown)
+	}
+}
+
+// rankedLines returns the lines of the file at an index of the answer: all that it has of the first ones, one
+// of others. A reader wants to know at a glance what the tenth file is.
+func rankedLines(chunks []shard.Chunk, at int) (lines []RankedLine) {
+	if at >= rankedTop && len(chunks) > 1 {
+		best := slices.MaxFunc(chunks, func(a, b shard.Chunk) int { return cmp.Compare(a.Weight, b.Weight) })
+		chunks = []shard.Chunk{best}
+	}
+	in := scopesOf(chunks)
+	for _, l := range linesOf(chunks) {
+		if len(bytes.TrimSpace(l.Text)) > 0 {
+			lines = append(lines, RankedLine{l, in[l.Number]})
+		}
+	}
+	return lines
 }
 
 // parse takes the words from the query. The rest of the query becomes a filter.
@@ -161,14 +271,10 @@ func (r *ranking) parse() error {
 	words := r.split(r.revision(parsed.Q))
 
 	// Each word becomes an expression that matches its forms in code, also in parts of names.
-	for _, text := range meaningfulWords(words) {
-		word, err := newRankedWord(text)
-		if err != nil {
-			return call.Fail(call.ErrInvalid, "query: %v", err)
-		}
-		r.words = append(r.words, word)
+	r.texts = meaningfulWords(words)
+	for _, text := range r.texts {
+		r.words = append(r.words, shard.Word{Expr: wordExpr(text)})
 	}
-
 	if len(r.words) == 0 {
 		return call.Fail(call.ErrInvalid, "query has no word to rank by; write words of the code or its comments")
 	}
@@ -275,7 +381,7 @@ func meaningfulWords(words []string) []string {
 	if out == nil {
 		out = words
 	}
-	return out[:min(len(out), rankedWords)]
+	return out[:min(len(out), shard.MaxWords)]
 }
 
 // endings are removed from words. The first one that fits is removed.
@@ -323,115 +429,13 @@ func (r *ranking) search(t Lookup, q ...query.Q) (*root, error) {
 	return r.s.toolSearch(r.ctx, r.viewer, t)
 }
 
-// dropMissing removes the words that no file has, and sets the weights of the others.
-func (r *ranking) dropMissing() {
-	for i := range r.words {
-		w := &r.words[i]
-		if w.files == 0 {
-			w.files = r.countWith(i) // it may occur in paths only
-		}
-		if w.files == 0 {
-			r.out.Missing = append(r.out.Missing, w.text)
-			continue
-		}
-		r.out.Words = append(r.out.Words, w.text)
-		w.weigh(r.total)
-	}
-}
-
-// countWith returns how many candidates have word i.
-func (r *ranking) countWith(i int) (n int) {
-	for _, c := range r.files {
-		n += int(c.has >> i & 1)
-	}
-	return n
-}
-
-// best returns the candidates with the highest scores, which are worth reading.
-func (r *ranking) best() []*candidate {
-	all := r.sorted(slices.Collect(maps.Values(r.files)))
-	return all[:min(len(all), max(rankedCandidates, r.req.Limit+1))]
-}
-
-// sorted sorts candidates by score. Names break ties, so that every node gives the same answer.
-func (r *ranking) sorted(files []*candidate) []*candidate {
-	for _, c := range files {
-		c.total = c.score(r.words)
-	}
-	slices.SortFunc(files, func(a, b *candidate) int {
-		return cmp.Or(
-			cmp.Compare(b.total, a.total),
-			cmp.Compare(a.repo, b.repo),
-			cmp.Compare(a.path, b.path),
-		)
-	})
-	return files
-}
-
-// readBest reads the best lines of the candidates, and the symbols on them.
-func (r *ranking) readBest(best []*candidate) error {
-	if len(best) == 0 {
-		return nil
-	}
-	lines, err := r.linesIn(best, Lookup{PerFile: rangesRead, Scopes: true, tally: true})
-	for _, c := range best {
-		c.lines = lines[c.fileKey]
-		c.bestBlock = bestBlock(c.lines, r.words).weight
-	}
-	return err
-}
-
-// foundWords returns the words that some file has. It is useless to search for the others again.
-func (r *ranking) foundWords() (words []int) {
-	for i := range r.words {
-		if r.words[i].files > 0 {
-			words = append(words, i)
+// scopesOf returns the definition that encloses each line with a match, by line number.
+func scopesOf(chunks []shard.Chunk) map[int]shard.Symbol {
+	in := map[int]shard.Symbol{}
+	for _, c := range chunks {
+		for i, y := range c.Around {
+			in[int(c.Ranges[i].Start.Line)] = y
 		}
 	}
-	return words
-}
-
-// restrictTo returns the conditions that select files. It selects fewer if their paths are too long for
-// one expression.
-func restrictTo(files []*candidate) []query.Q {
-	const before, after = `\A(?:`, `)\z`
-	left := match.MaxPattern - len(before) - len(after)
-
-	var paths, repos []string
-	for _, c := range files {
-		path := exactName(c.path)
-		if left -= len(path) + len("|"); left < 0 {
-			break
-		}
-		paths = append(paths, path)
-		if !slices.Contains(repos, c.repo) {
-			repos = append(repos, c.repo)
-		}
-	}
-
-	// Exact paths exclude all other files of these repositories.
-	pattern := before + strings.Join(paths, "|") + after
-	return []query.Q{
-		&query.RepoSet{Names: repos},
-		&query.Text{Pattern: pattern, Regexp: true, Field: query.Name},
-	}
-}
-
-// order fills the answer with the best files. It keeps the first of several files with the same text.
-func (r *ranking) order(best []*candidate) {
-	byText := map[string]int{} // index in Files by blob id
-	for _, c := range r.sorted(best) {
-		if at, copied := byText[c.oid]; copied && c.oid != "" {
-			r.out.Files[at].Copies++
-			continue
-		}
-		byText[c.oid] = len(r.out.Files)
-		r.out.Files = append(r.out.Files, RankedFile{Repo: c.repo, Path: c.path, Language: c.language})
-	}
-
-	// There are more candidates than the limit, so this shows whether there are more files.
-	r.out.More = len(r.out.Files) > r.req.Limit
-	if r.out.More {
-		r.out.Files = r.out.Files[:r.req.Limit]
-	}
+	return in
 }

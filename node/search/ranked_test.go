@@ -85,6 +85,20 @@ func TestRankedSearch_splitsAQueryIntoWordsAndFilters(t *testing.T) {
 	}
 }
 
+func TestWordWeight_isHigherForWordsOfCodeAndRareOnes(t *testing.T) {
+	t.Parallel()
+	for word, code := range map[string]bool{"retryCount": true, "retry_count": true, "gc.auto": true, "utf8": true, "Session::run": true, "retry": false, "Retry": false, "TLS": false, "end.": false} {
+		plain, own := weightOf("retry", 3, 100), weightOf(word, 3, 100)
+		if (own > plain) != code {
+			t.Errorf("%s weighs %v, a plain word %v", word, own, plain)
+		}
+	}
+	common, rare := weightOf("a", 90, 100), weightOf("a", 1, 100)
+	if rare < 5*common {
+		t.Errorf("a rare word weighs %v, a common one %v", rare, common)
+	}
+}
+
 // The search of a tool ends within seconds, however much matches.
 func TestToolSearch_endsWithinSeconds(t *testing.T) {
 	t.Parallel()

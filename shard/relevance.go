@@ -1,12 +1,10 @@
-package search
+package shard
 
 import (
-	"math"
+	"math/bits"
 	"path/filepath"
-	"regexp"
 	"strings"
 
-	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
@@ -21,11 +19,10 @@ import (
 // of a word says less than the second. The figures were chosen by a test: the subject of a commit
 // should find the files that the commit changed. bench/report/agents.md says what each part wins.
 type relevance struct {
-	has, inName, inDir uint64               // one bit for each word
-	matches            [rankedWords]float64 // by word: how often the text has it; an estimate until it is read
-	bestBlock          float64              // 0 until the file is read, as bestSymbol
+	has, inName, inDir uint64            // one bit for each word
+	matches            [MaxWords]float64 // by word: how often the text has it; an estimate until it is read
+	bestBlock          float64           // 0 until the file is read, as bestSymbol
 	bestSymbol         float64
-	factor             float64 // by the kind of the path
 }
 
 const (
@@ -35,25 +32,14 @@ const (
 	perName      = 3.0
 	perDir       = 2.0
 	placesJudged = 8   // places of a word in a name that are tried
-	rareCounts   = 1.6 // exponent that makes rare words count more than common ones
-	codeCounts   = 1.6 // factor for a word that can only be code
+	insideWord   = 0.3 // strength of a word inside another one, such as gc in bugcheck
+	longLineRate = 0.25
+	proseLine    = 400 // bytes; a program wrote a longer line
+	blockLines   = 10
 )
 
-// weigh sets the weight of a word. Rare words weigh most, and words that are written like names in
-// code weigh more.
-func (w *rankedWord) weigh(total int) {
-	share := float64(max(total, w.files)) / float64(w.files)
-	w.weight = math.Pow(math.Log(1+share), rareCounts)
-	if codeWord.MatchString(w.text) {
-		w.weight *= codeCounts
-	}
-}
-
-// codeWord matches words that occur in code but not in prose: fooBar, foo_bar, foo.bar, a::b, utf8.
-var codeWord = regexp.MustCompile(`[a-z][A-Z]|\w[._]\w|::|\d`)
-
-// kindFactor is the factor for the kind of a file's path, in the order of shard.PathRank.
-var kindFactor = []float64{1, 0.7, 0.5, 0.4, 0.4}
+// kindFactor is the factor for the kind of a file.
+var kindFactor = [...]float64{plainCode: 1, documentation: 0.7, generatedCode: 0.5, testCode: 0.4, vendoredCode: 0.4}
 
 // repeats matches paths of files that repeat other files: change logs, many files copied into one,
 // documentation of old versions, and recorded output of programs.
@@ -79,24 +65,25 @@ var extensionFactor = map[string]float64{
 
 const repeatsFactor = 0.4
 
-// pathFactor returns the factor for the kind of a file's path. Source code has the highest.
-func pathFactor(path string) float64 {
-	factor := kindFactor[min(shard.PathRank(path), len(kindFactor)-1)]
-	if own, ok := extensionFactor[strings.ToLower(filepath.Ext(path))]; ok {
+// pathFactor returns the factor for a file of a kind. Source code has the highest. It is at most the
+// factor of the kind.
+func pathFactor(kind category, path []byte) float64 {
+	factor := kindFactor[min(int(kind), len(kindFactor)-1)]
+	if own, ok := extensionFactor[strings.ToLower(filepath.Ext(string(path)))]; ok {
 		factor = min(factor, own)
 	}
-	if repeats.Matches([]byte(path)) {
-		factor = min(factor, repeatsFactor)
+	if factor > repeatsFactor && repeats.Matches(path) {
+		factor = repeatsFactor
 	}
 	return factor
 }
 
-// score returns how relevant the file is to the words.
-func (c *relevance) score(words []rankedWord) float64 {
+// score returns how relevant the file is to the words, without the factor for its path.
+func (c *relevance) score(words []Word) float64 {
 	score := c.bestBlock + c.bestSymbol
 
 	for i := range words {
-		bit, w := uint64(1)<<i, words[i].weight
+		bit, w := uint64(1)<<i, words[i].Weight
 		if c.has&bit != 0 {
 			score += perHas * w
 		}
@@ -110,15 +97,15 @@ func (c *relevance) score(words []rankedWord) float64 {
 		// Many matches count more, but at most as much as the weight once more: n/(n+often) < 1.
 		score += w * c.matches[i] / (c.matches[i] + often)
 	}
-	return score * c.factor
+	return score
 }
 
 // scorePath notes which words the path has, and which of them are whole words of the file's name or
 // of its directories (strength 1).
-func (c *relevance) scorePath(words []rankedWord, path string) {
-	name := strings.LastIndexByte(path, '/') + 1
-	for i := range words {
-		inName, inDir := words[i].strength([]byte(path[name:])), words[i].strength([]byte(path[:name]))
+func (c *relevance) scorePath(p *wordPlan, path []byte) {
+	name := strings.LastIndexByte(string(path), '/') + 1
+	for i := range p.words {
+		inName, inDir := p.strength(i, path[name:]), p.strength(i, path[:name])
 		if inName > 0 || inDir > 0 {
 			c.has |= 1 << i
 		}
@@ -131,22 +118,12 @@ func (c *relevance) scorePath(words []rankedWord, path string) {
 	}
 }
 
-// takeTally replaces the estimates of the words, and scores the symbols.
-func (c *relevance) takeTally(words []rankedWord, t *shard.Tally) {
-	for i := range words {
-		c.matches[i] = float64(t.Matches[words[i].expr])
-	}
-	for _, name := range t.Names {
-		c.scoreSymbol(words, name)
-	}
-}
-
 // scoreSymbol scores the name of a symbol.
-func (c *relevance) scoreSymbol(words []rankedWord, name string) {
+func (c *relevance) scoreSymbol(p *wordPlan, name []byte) {
 	weight, found := 0.0, 0
-	for i := range words {
-		if words[i].strength([]byte(name)) == 1 {
-			weight += words[i].weight
+	for i := range p.words {
+		if c.has>>i&1 != 0 && p.strength(i, name) == 1 {
+			weight += p.words[i].Weight
 			found++
 		}
 	}
@@ -156,22 +133,22 @@ func (c *relevance) scoreSymbol(words []rankedWord, name string) {
 }
 
 // partsOf returns how many parts a name has: two in a_b and in aB.
-func partsOf(name string) (n int) {
-	for i := range len(name) {
-		if letter := name[i]|0x20 >= 'a' && name[i]|0x20 <= 'z'; letter && beginsPart([]byte(name), i) {
+func partsOf(name []byte) (n int) {
+	for i, at := range name {
+		if letter := at|0x20 >= 'a' && at|0x20 <= 'z'; letter && beginsPart(name, i) {
 			n++
 		}
 	}
 	return max(n, 1)
 }
 
-// strength returns how well a text has a word: 0 if not at all, 1 if the word begins a word of the
+// strength returns how well a text has word i: 0 if not at all, 1 if the word begins a word of the
 // text or a part of one, as retry in doRetry and retry_count.
-func (w *rankedWord) strength(text []byte) float64 {
+func (p *wordPlan) strength(i int, text []byte) float64 {
 	// Try only the first places: if none begins a word, the word is a part of others in this text.
 	strength, from := 0.0, 0
 	for range placesJudged {
-		start, end, ok := w.m.Next(text, from)
+		start, end, ok := p.texts[i].m.Next(text, from)
 		switch {
 		case !ok:
 			return strength
@@ -191,4 +168,61 @@ func beginsPart(text []byte, i int) bool {
 	before, at := text[i-1], text[i]
 	letter := before|0x20 >= 'a' && before|0x20 <= 'z' || before >= 0x80
 	return !letter || before >= 'a' && at >= 'A' && at <= 'Z'
+}
+
+// wordLine is a line of a file and which words it has.
+type wordLine struct {
+	number   int
+	from, to int    // its bytes
+	has      uint64 // one bit for each word
+	begins   uint64 // words that begin a word of the line; others are inside words
+	spans    []match.Span
+}
+
+// short reports whether a person may have written the line.
+func (l *wordLine) short() bool { return l.to-l.from <= proseLine }
+
+// weightOf returns what the words of a line or of several lines weigh: all of the weight for those that begin
+// words, less for others.
+func weightOf(words []Word, has, begins uint64) (sum float64) {
+	for ; has != 0; has &= has - 1 {
+		i := bits.TrailingZeros64(has)
+		if begins>>i&1 != 0 {
+			sum += words[i].Weight
+		} else {
+			sum += insideWord * words[i].Weight
+		}
+	}
+	return sum
+}
+
+// weight returns what the words of the line weigh. An overlong line has everything side by side: it
+// counts less.
+func (l *wordLine) weight(words []Word) float64 {
+	w := weightOf(words, l.has, l.begins)
+	if !l.short() {
+		w *= longLineRate
+	}
+	return w
+}
+
+// bestBlock returns the run of lines, at most blockLines apart, whose words weigh the most together:
+// lines[first] to lines[last]. Its weight is 0 if all lines are overlong.
+func bestBlock(lines []wordLine, words []Word) (first, last int, weight float64) {
+	for end := range lines {
+		if !lines[end].short() {
+			continue
+		}
+		var has, begins uint64
+		start := end
+		for i := end; i >= 0 && lines[i].number > lines[end].number-blockLines; i-- {
+			if lines[i].short() {
+				start, has, begins = i, has|lines[i].has, begins|lines[i].begins
+			}
+		}
+		if sum := weightOf(words, has, begins); sum > weight {
+			first, last, weight = start, end, sum
+		}
+	}
+	return first, last, weight
 }
