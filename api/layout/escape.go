@@ -132,6 +132,24 @@ func Name(s string) template.HTML {
 	return template.HTML(append(AppendName([]byte("<bdi>"), s), "</bdi>"...))
 }
 
+// RepoName returns the name of a repository as HTML: its host stands back, and a line may break
+// after each slash.
+func RepoName(s string) template.HTML {
+	parts := strings.Split(s, "/")
+	dst := []byte("<bdi>")
+	for i, part := range parts {
+		last := i == len(parts)-1
+		if i == 0 && !last {
+			dst = append(AppendName(append(dst, `<span class="dir">`...), part), "/</span><wbr>"...)
+			continue
+		}
+		if dst = AppendName(dst, part); !last {
+			dst = append(dst, "/<wbr>"...)
+		}
+	}
+	return template.HTML(append(dst, "</bdi>"...))
+}
+
 // AppendName appends a name as HTML. Unlike AppendText it also shows tabs and line breaks.
 func AppendName(dst []byte, name string) []byte {
 	for i := strings.IndexAny(name, "\t\n"); i >= 0; i = strings.IndexAny(name, "\t\n") {

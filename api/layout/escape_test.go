@@ -11,6 +11,19 @@ import (
 	"golang.org/x/net/html"
 )
 
+func TestRepoName_standsBackWithItsHost(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ in, want string }{
+		{"host.example/acme/app", `<bdi><span class="dir">host.example/</span><wbr>acme/<wbr>app</bdi>`},
+		{"app", "<bdi>app</bdi>"},
+		{"<a>/b", `<bdi><span class="dir">&lt;a&gt;/</span><wbr>b</bdi>`},
+	} {
+		if got := string(RepoName(c.in)); got != c.want {
+			t.Errorf("RepoName(%q) = %q, want %q", c.in, got, c.want)
+		}
+	}
+}
+
 func TestText_showsInvisibleCharacters(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ in, want string }{

@@ -175,7 +175,7 @@ var base = Parse(templates, "templates/base.html")
 // It panics if a template is invalid.
 func Parse(from embed.FS, files ...string) *template.Template {
 	return template.Must(template.New(lastPart(files[0])).Funcs(template.FuncMap{
-		"text": Text, "name": Name, "plain": Plain, "asset": Asset, "brand": brand, "icon": icon, "when": When.element,
+		"text": Text, "name": Name, "repo": RepoName, "plain": Plain, "asset": Asset, "brand": brand, "icon": icon, "when": When.element,
 	}).ParseFS(from, files...))
 }
 

@@ -73,7 +73,10 @@ func appendFile(dst []byte, f *search.File, branch string, box layout.Box, m mar
 	dst = append(append(dst, `">`...), layout.Name(f.Repository)...)
 	dst = append(dst, `</a> <span class="dim">`...)
 	if label != "" {
-		dst = append(append(dst, layout.Name(label)...), ' ')
+		dst = append(dst, layout.Name(label)...)
+	}
+	if label != "" && f.Language != "" {
+		dst = append(dst, " · "...)
 	}
 	dst = layout.AppendText(dst, []byte(f.Language))
 	dst = append(dst, "</span>"...)
