@@ -137,8 +137,13 @@ func likeness(parts []string, repo, path string) int {
 	file := strings.Split(path, "/")
 	n := commonEnd(parts, file)
 	score := 10 * (n - 1)
+	sameCase := strings.HasSuffix("/"+path, "/"+parts[len(parts)-1])
 	if n == len(parts) {
-		return score + 5
+		score += 5
+		if sameCase {
+			score++
+		}
+		return score
 	}
 
 	rest := parts[:len(parts)-n]

@@ -159,7 +159,7 @@ func newLibrary() *library {
 			"host/express:index.js", "host/express@4.18:lib/router/layer.js", "host/express@4.18:lib/router/index.js", "host/rqlite:store/store.go", "host/other:pkg/store/store.go",
 			"host/secret:src/vault.c", "host/secret:src/dict.c", "host/redis@feature/x:src/new.c",
 			"host/express:test/Layer.js", "ho.st/team/tool:cmd/main.go", "host/tests:test/message.c", "host/tests:docs/message.md",
-			"host/redis:deps/dict.h", "host/rqlite:scripts/install.sh", "host/tests:src/close.c", "host/tests:src/closer.c",
+			"host/redis:deps/dict.h", "host/rqlite:scripts/install.sh", "host/other:src/close.c", "host/tests:src/Close.c", "host/tests:src/close.c", "host/tests:src/closer.c",
 		},
 		lines: map[string]string{
 			"host/redis:src/dict.c": `"failed to open %q (attempt %d): permission denied"`, "host/secret:src/vault.c": `"vault %d is sealed for %s"`,
@@ -214,6 +214,8 @@ func TestGoTo_findsTheFilesCommitsAndSymbolsThatATextNames(t *testing.T) {
 		{"src/dict.c#L10-L20", "file host/redis:src/dict.c:10-20"},
 		{"/home/x/go/src/github.com/redis/redis/src/dict.c:5", "file host/redis:src/dict.c:5"},
 		{"dict.c:5", "file host/redis:src/dict.c:5; file host/redis:tests/dict.c:5"},
+		{"Layer.js:5", "file host/express:test/Layer.js:5"}, // not layer.js of an older revision
+		{"Close.c:5", "file host/tests:src/Close.c:5"},
 		{"repo:flask app.py:5", "file host/flask:src/flask/app.py:5; file host/flask:examples/app.py:5"},
 		{`File "/usr/lib/python3.11/site-packages/flask/app.py", line 14, in x`, "file host/flask:src/flask/app.py:14"},
 		{"(node_modules/express/lib/router/layer.js:95:5)", "file host/express@4.18:lib/router/layer.js:95"},
