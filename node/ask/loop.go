@@ -253,10 +253,11 @@ func (l *loop) askModel(ctx context.Context, step int) (*model.Answer, []Piece, 
 	check := func(mark, sentence string) *Citation { return l.check.checkCitation(ctx, mark, sentence) }
 
 	c := &citer{give: spoken.addPiece, check: check}
-	ctx, cut := context.WithCancelCause(ctx)
+	// The end of a step that is cut must not end the checks of its citations.
+	limited, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	bytes := 0
-	answer, err := t.client.Answer(ctx, &l.req, func(e model.Event) {
+	answer, err := t.client.Answer(limited, &l.req, func(e model.Event) {
 		// Stop a model that never ends; its text so far is the answer.
 		bytesLeft := max(maxAnswer-bytes, 0)
 		if bytes += len(e.Text) + len(e.Reasoning); bytes > maxAnswer {
@@ -281,7 +282,7 @@ func (l *loop) askModel(ctx context.Context, step int) (*model.Answer, []Piece, 
 	})
 
 	c.emitRest()
-	if errors.Is(context.Cause(ctx), errTooLong) {
+	if errors.Is(context.Cause(limited), errTooLong) {
 		text := plainAnswer(&Report{Answer: spoken.pieces})
 		spoken := model.Message{Role: model.Assistant, Parts: []model.Part{{Text: text}}}
 		answer, err = &model.Answer{Message: spoken, Finish: model.Length}, nil
