@@ -163,7 +163,7 @@ func (n *Node) open() (err error) {
 	}
 
 	n.set, err = shard.OpenSet(filepath.Join(n.opt.Dir, "shards"), shard.SetOptions{
-		Now: n.opt.Now, Workers: n.opt.Cores, Damaged: n.onDamagedFile, Formats: n.opt.Formats,
+		Now: n.opt.Now, Workers: n.opt.Cores, Damaged: n.onDamagedFile, Unreadable: n.onUnreadableFile, Formats: n.opt.Formats,
 		Level: func() uint64 { return n.cluster.View().Level().Number },
 	})
 	if err != nil {

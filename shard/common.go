@@ -7,7 +7,7 @@ func (s *Set) CountCommon(parts []Part, among func(oid string) bool) (common int
 	defer v.Release()
 	for _, m := range v.members {
 		if err := m.ready(); err != nil {
-			s.quarantine(m.damagedEntry(err), err)
+			s.report(m, err)
 			continue
 		}
 		for d := range m.sh.m.documents {

@@ -324,7 +324,7 @@ func resealed(t *testing.T, name string, data []byte, at uint32, value uint8, ag
 }
 
 func searchResealed(t *testing.T, m *member) {
-	set := &resources{gate: newGate(2), quarantine: func(*entry, error) {}}
+	set := &resources{gate: newGate(2), report: func(*member, error) {}}
 	v := &View{set: set, members: []*member{m}}
 	for _, q := range probes() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -62,7 +62,7 @@ func newViewSource(v *View) (*viewSource, error) {
 
 	for _, m := range v.members {
 		if err := m.ready(); err != nil {
-			v.set.quarantine(m.damagedEntry(err), err)
+			v.set.report(m, err)
 			return nil, err
 		}
 		src.addMember(m, infos, places, sources)

@@ -83,13 +83,6 @@ type plan struct {
 	words    *wordPlan // nil if the search does not rank by words
 }
 
-// stop makes the matchers return early, with wrong results. The plan must not be used afterwards.
-func (p *plan) stop() {
-	for _, c := range p.patterns {
-		c.m.Stop()
-	}
-}
-
 // maxNodes limits the number of nodes of a query, and with it the depth of recursion.
 const maxNodes = 10_000
 

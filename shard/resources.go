@@ -15,6 +15,6 @@ type resources struct {
 	names  *pathSets
 	tables *symbols.Tables
 
-	quarantine func(e *entry, cause error) // moves a damaged file aside
-	release    func(entries []*entry)      // ends the use of open files: Set.release
+	report  func(m *member, err error) // handles an error of the files of a member
+	release func(entries []*entry)     // ends the use of open files: Set.release
 }

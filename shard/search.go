@@ -38,10 +38,6 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	}
 	p.untagged = r.untagged
 
-	// The end of ctx stops the matchers, because an expression can take long in a single document.
-	stop := context.AfterFunc(ctx, p.stop)
-	defer stop()
-
 	s := &search{v: v, r: r, p: p, gate: v.set.gate}
 	for _, m := range v.members {
 		s.runs = append(s.runs, &run{m: m})
@@ -49,7 +45,7 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 
 	s.planning = clock.Since(start)
 
-	// The end of ctx also sets s.stopped, because a stopped matcher returns wrong results.
+	// The end of ctx stops the matchers, because an expression can take long in a single document.
 	defer context.AfterFunc(ctx, s.stop)()
 
 	if err := s.firstRound(ctx, start); err != nil {
@@ -163,7 +159,8 @@ func (s *search) enoughMatches(shown, units int) int {
 	return max(shown, choice>>(units/stopUnits))
 }
 
-// stop makes the matchers return early, with wrong results, and sets s.stopped.
+// stop makes the matchers return early, with wrong results. It sets s.stopped before: whoever finds it unset
+// has right results.
 func (s *search) stop() {
 	s.stopped.Store(true)
 	for _, p := range s.p.patterns {
@@ -222,7 +219,7 @@ func (s *search) runTasks(ctx context.Context, wg *sync.WaitGroup) {
 		}
 
 		start := clock.Now()
-		err := file.Guard(task)
+		err := task()
 		s.r.Progress.Add(0, 0, 0, int64(e.t.bytes-reported))
 		reported = e.t.bytes
 
@@ -287,7 +284,9 @@ func (s *search) nextTask(ctx context.Context, e *evaluator, wg *sync.WaitGroup)
 		if s.next < len(s.runs) || s.nextPieceRun() != nil {
 			s.startHelper(ctx, wg)
 		}
-		return func() error { return s.decidePiece(ctx, e, r, i) }
+		return func() error {
+			return s.dropRun(r, file.Guard(func() error { return s.decidePiece(ctx, e, r, i) }))
+		}
 	}
 
 	if s.next < len(s.runs) {
@@ -407,14 +406,14 @@ func (s *search) bind(e *evaluator, r *run) error {
 	return nil
 }
 
-// dropRun handles an error of a run. If a file is damaged, it quarantines the file, and the run has
-// no hits; the search goes on. It returns any other error.
+// dropRun handles an error of a run. If its files cannot be used, the run has no hits, and the search
+// goes on. It returns any other error.
 func (s *search) dropRun(r *run, err error) error {
-	if !errors.Is(err, ErrDamaged) {
+	if !file.Unusable(err) {
 		return err
 	}
 
-	s.v.set.quarantine(r.m.damagedEntry(err), err)
+	s.v.set.report(r.m, err)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -478,9 +477,6 @@ func (s *search) decidePiece(ctx context.Context, e *evaluator, r *run, i int) e
 		}
 
 		if err != nil {
-			if errors.Is(err, ErrDamaged) {
-				return s.dropRun(r, err)
-			}
 			return err
 		}
 	}

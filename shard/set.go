@@ -62,6 +62,9 @@ type SetOptions struct {
 	// Damaged is called with each file that is found damaged and moved into quarantine, by the
 	// goroutine that found it. It must not block. Nil means no call.
 	Damaged func(name string, err error)
+	// Unreadable is called with each file that could not be used though nothing shows that it is
+	// damaged: the program has a mistake. The file stays. It must not block. Nil means no call.
+	Unreadable func(name string, err error)
 }
 
 // quarantineDir is the directory for damaged files, inside the directory of the set, where an
@@ -91,7 +94,7 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 	}
 
 	s := &Set{dir: dir, opt: opt, files: map[fileKey]*entry{}, unreadable: map[fileKey]time.Time{}}
-	s.resources = &resources{gate: newGate(opt.Workers), cache: newBlockCache(), names: newPathSets(), tables: new(symbols.Tables), quarantine: s.quarantine, release: s.release}
+	s.resources = &resources{gate: newGate(opt.Workers), cache: newBlockCache(), names: newPathSets(), tables: new(symbols.Tables), report: s.report, release: s.release}
 	s.idle.L = &s.mu
 
 	for _, d := range list {
@@ -253,6 +256,16 @@ func (s *Set) openEntry(path string, kind FileKind) (*entry, error) {
 		e.sym = symbols.Open(f, s.tables)
 	}
 	return e, nil
+}
+
+// report handles an error of the files of a member. It puts a file aside only if the error shows that this
+// file is damaged, because the same bytes would be built again.
+func (s *Set) report(m *member, err error) {
+	if e := m.damagedEntry(err); e != nil {
+		s.quarantine(e, err)
+	} else if s.opt.Unreadable != nil {
+		s.opt.Unreadable(m.entry.f.Name(), err)
+	}
 }
 
 // quarantine moves a damaged file into quarantineDir and reports it. Searches that have it open may

@@ -33,7 +33,7 @@ func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, again bool, t
 
 	m := v.members[0]
 	if err := m.ready(); err != nil {
-		s.quarantine(m.damagedEntry(err), err)
+		s.report(m, err)
 		return p, fmt.Errorf("symbolize: %w", err)
 	}
 

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/bits"
 
@@ -35,8 +34,8 @@ func (v *View) CountUnsearched(ctx context.Context, q query.Q) (int, error) {
 			return err
 		})
 
-		// Skip a damaged file: a search reports it.
-		if err != nil && !errors.Is(err, ErrDamaged) {
+		// Skip a file that cannot be used: a search reports it.
+		if err != nil && !file.Unusable(err) {
 			return 0, err
 		}
 		sum += n

@@ -34,7 +34,7 @@ func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptio
 	u := &update{repo: repos[0], src: src, blobs: src.Blobs(), opt: opt}
 	for _, m := range v.members {
 		if err := m.ready(); err != nil {
-			s.quarantine(m.damagedEntry(err), err)
+			s.report(m, err)
 			continue
 		}
 

@@ -339,15 +339,18 @@ func (m *member) alive() (set docSet, isMinority bool) {
 }
 
 // damagedEntry returns the entry of the damaged file for an error: the file that the error names,
-// or the one whose memory could not be read. If it is none of the side files, it returns the shard.
+// or the one whose memory could not be read; nil if the error shows no damage of a file.
 func (m *member) damagedEntry(err error) *entry {
 	named, fault := (*file.DamagedError)(nil), (*file.FaultError)(nil)
 	byName, byPlace := errors.As(err, &named), errors.As(err, &fault)
 
-	for _, e := range append([]*entry{m.sym}, m.dead...) {
+	for _, e := range append([]*entry{m.entry, m.sym}, m.dead...) {
 		if e != nil && (byName && e.f.Name() == named.File || byPlace && e.f.Holds(fault.Address)) {
 			return e
 		}
+	}
+	if byPlace || !errors.Is(err, ErrDamaged) {
+		return nil
 	}
 	return m.entry
 }
