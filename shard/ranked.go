@@ -128,8 +128,10 @@ const bestLinesShown = 2
 // have different texts have chunks: the first file its best block, the others their best lines.
 func (s *search) renderRanked(ctx context.Context, hits []hit) ([]renderedFile, error) {
 	ranked := make([]rankedFile, len(hits))
-	files, err := s.renderFiles(ctx, hits, func(e *evaluator, i int, out *renderedFile) error {
+	for i := range hits {
 		ranked[i].hit = hits[i]
+	}
+	files, err := s.renderFiles(ctx, hits, func(e *evaluator, i int, out *renderedFile) error {
 		return s.rankFile(e, &ranked[i], out)
 	})
 	if err != nil {
@@ -146,7 +148,7 @@ func (s *search) renderRanked(ctx context.Context, hits []hit) ([]renderedFile, 
 	var shown []*rankedFile
 	texts := map[string]bool{}
 	for i := range ranked {
-		if r := &ranked[i]; !texts[r.file.OID] && len(shown) < s.r.Shown {
+		if r := &ranked[i]; r.file.done && !texts[r.file.OID] && len(shown) < s.r.Shown {
 			texts[r.file.OID] = true
 			shown = append(shown, r)
 		}

@@ -359,8 +359,8 @@ func (s *search) renderFile(e *evaluator, n hit, shown int, out *renderedFile) e
 	// Find the matches again, because the first round has stored only their number.
 	if inside > 0 && !s.r.NoChunks {
 		spans, err := e.spansToShow(o, n.mask)
-		if err != nil {
-			return err
+		if err != nil || s.stopped.Load() {
+			return err // a stopped matcher finds fewer, and the file counts as not rendered
 		}
 		if f.Chunks, err = s.bestChunks(e, f.Language, spans[before:], inside); err != nil {
 			return err
