@@ -146,7 +146,12 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 	began := clock.Now()
 	ctx, span := l.d.Tracer.Start(ctx, "search shards")
 	span.Number("shards", len(req.Groups))
-	out, err := l.searchHere(ctx, req)
+	var out *leafResponse
+	var err error
+	// A panic in the goroutine of a call would end the node. So it fails the call, and another copy is asked.
+	if trouble := call.Caught(func() { out, err = l.searchHere(ctx, req) }); trouble != "" {
+		out, err = nil, fmt.Errorf("a mistake of the program: %s", trouble)
+	}
 	if err == nil {
 		span.Number("files considered", out.Stats.FilesConsidered)
 		span.Number("files loaded", out.Stats.FilesLoaded)

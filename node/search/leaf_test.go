@@ -3,6 +3,7 @@ package search
 import (
 	"bytes"
 	"encoding/gob"
+	"strings"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -32,5 +33,15 @@ func TestEveryFilter_canBeSentToOtherNodes(t *testing.T) {
 		if err := gob.NewDecoder(&sent).Decode(&got); err != nil || got.Q.Q.String() != q.String() {
 			t.Errorf("%s arrives as %v: %v", q, got.Q.Q, err)
 		}
+	}
+}
+
+// A panic of a search fails its call, and nothing else of the node.
+func TestLeaf_thatPanicsFailsItsCall(t *testing.T) {
+	t.Parallel()
+	l := newLeaves(Deps{}) // without lanes
+	out, err := l.search(t.Context(), &leafRequest{})
+	if out != nil || err == nil || !strings.Contains(err.Error(), "a mistake of the program") {
+		t.Errorf("%+v, %v", out, err)
 	}
 }
