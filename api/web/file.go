@@ -324,9 +324,8 @@ func (p *sources) streamFile(ctx context.Context, v *layout.Visit, l place, h la
 	between, after, _ := bytes.Cut(after, []byte(asideMark))
 	v.Body = nil
 
-	// The channel has room for the outline, so that its goroutine ends even if the reader has left.
-	outline, until := make(chan template.HTML, 1), p.now().Add(mostStreaming)
-	go func() { outline <- p.symbols(ctx, v, l) }()
+	outline := inBackground(func() (template.HTML, error) { return p.symbols(ctx, v, l), nil })
+	until := p.now().Add(mostStreaming)
 
 	v.Stream = func(w *bufio.Writer) error {
 		if _, err := w.Write(before); err != nil {
@@ -356,7 +355,11 @@ func (p *sources) streamFile(ctx context.Context, v *layout.Visit, l place, h la
 		}
 
 		// Wait for the outline only now, after all lines.
-		for _, part := range [][]byte{between, []byte(<-outline), after} {
+		aside, err := (<-outline).get()
+		if err != nil {
+			return err
+		}
+		for _, part := range [][]byte{between, []byte(aside), after} {
 			if _, err := w.Write(part); err != nil {
 				return err
 			}

@@ -5,10 +5,9 @@ import (
 	"runtime"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/history"
 	"github.com/shoalsearch/shoal/shard/change"
 	"github.com/shoalsearch/shoal/shard/query"
@@ -69,8 +68,7 @@ func (l *leaves) searchLogs(ctx context.Context, req *commitsRequest, sight *acc
 	}
 
 	// Opening a log may read its head from the disk.
-	var group errgroup.Group
-	group.SetLimit(min(commitsTogether, runtime.GOMAXPROCS(0)))
+	group, _ := call.NewGroup(ctx, min(commitsTogether, runtime.GOMAXPROCS(0)))
 	for i, id := range req.Repos {
 		if !maySearch(i) {
 			continue

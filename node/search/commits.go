@@ -236,11 +236,11 @@ func (c *commitSearch) round(ctx context.Context) bool {
 	}
 
 	c.busy = nil
-	var group sync.WaitGroup
+	group, _ := call.NewGroup(ctx, 0)
 	for node, ids := range byNode {
-		group.Go(func() { c.ask(ctx, node, ids) })
+		group.Go(func() error { c.ask(ctx, node, ids); return nil })
 	}
-	group.Wait()
+	_ = group.Wait() // ask has no error
 	return len(byNode) > 0
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/glob"
@@ -121,8 +120,7 @@ func (q *question) askMirrors(ctx context.Context, v catalog.Viewer, scanner Sca
 	none := make([]error, len(repos))
 
 	// A failure in one repository ends the search: an answer from the rest would look complete.
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(pastAtOnce)
+	group, ctx := call.NewGroup(ctx, pastAtOnce)
 	for i, repo := range repos {
 		group.Go(func() (err error) {
 			found[i], err = scanner.Past(ctx, v, repo.Name, q.pastRequest(repo, rev, at))

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/glob"
 	"github.com/shoalsearch/shoal/node/browse"
@@ -59,8 +57,7 @@ func (s *Searcher) Trend(ctx context.Context, v catalog.Viewer, req Request, at 
 	ctx, cancel := context.WithTimeout(ctx, trendTime)
 	defer cancel()
 	var mu sync.Mutex // guards out
-	var group errgroup.Group
-	group.SetLimit(trendAtOnce)
+	group, _ := call.NewGroup(ctx, trendAtOnce)
 	for it := q.repos.Iterator(); it.HasNext(); {
 		repo, err := q.visible.ByID(it.Next())
 		if err != nil || repo.NoCommit() {

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/paste"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/node/search"
@@ -173,8 +172,7 @@ func (g *targets) findPlaces(m *paste.Meaning) []Target {
 
 // inParallel calls f for each number below n, a few at the same time.
 func inParallel(n int, f func(i int)) {
-	var all errgroup.Group
-	all.SetLimit(maxLookups)
+	all, _ := call.NewGroup(context.Background(), maxLookups)
 	for i := range n {
 		all.Go(func() error { f(i); return nil })
 	}

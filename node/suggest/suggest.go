@@ -218,11 +218,11 @@ func (s *Suggester) completeValue(ctx context.Context, v catalog.Viewer, w word)
 // runAll runs functions in parallel and returns their results in order.
 func runAll(parts ...func() []Suggestion) [][]Suggestion {
 	out := make([][]Suggestion, len(parts))
-	var all sync.WaitGroup
+	all, _ := call.NewGroup(context.Background(), 0)
 	for i, part := range parts {
-		all.Go(func() { out[i] = part() })
+		all.Go(func() error { out[i] = part(); return nil })
 	}
-	all.Wait()
+	_ = all.Wait() // parts have no error
 	return out
 }
 

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
 )
 
 // The limits of the details about commits.
@@ -43,8 +42,7 @@ func detailsOf(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args, 
 	defer cancel()
 
 	texts := make([]detail, len(commits))
-	group := errgroup.Group{}
-	group.SetLimit(detailsAtATime)
+	group, _ := call.NewGroup(ctx, detailsAtATime)
 	for i := range commits {
 		group.Go(func() error {
 			c := &commits[i]
