@@ -23,7 +23,7 @@ var own = `(() => {
   for (const e of document.querySelectorAll('*')) {
     const say = what => bad.push(what + ': ' + e.outerHTML.slice(0, 200));
     const document = e.parentElement && e.parentElement.closest('.markdown');
-    const frame = e.matches('head > style, .brand > svg, .brand > svg *, #lookup > datalist, datalist#revisions, b.isA, b.isM, b.isD, b.isR, .charts svg > rect') // of the style the policy allows one text
+    const frame = e.matches('head > style, .brand > svg, .brand > svg *, #lookup > datalist, datalist#revisions, bdi > wbr, b.isA, b.isM, b.isD, b.isR, .charts svg > rect') // of the style the policy allows one text
       || drawings.has(e.closest('svg.icon')?.outerHTML);
     if (!known.has(e.tagName.toUpperCase()) && !frame && !(document && drawn.has(e.tagName))) say('an element');
     if (document && e.id && !e.id.startsWith('md-')) say('an id ' + e.id);
