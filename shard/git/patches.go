@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -254,41 +255,6 @@ func (r unreadReader) Commit(c *PatchCommit) error {
 	return r.PatchReader.Commit(c)
 }
 
-// Values of files for readPatches.
-const (
-	headsOnly = false
-	withFiles = true
-)
-
-// readPatches reads commits with one git process and passes them to to. With withFiles it also
-// passes the files that they changed.
-func (h *traces) readPatches(ctx context.Context, ids []string, to PatchReader, files bool) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	c := h.git("diff-tree", "--stdin", "--always", "--root", "-r", "--no-color", patchFormat)
-	if files {
-		c.Args = append(c.Args, "-c", "--combined-all-paths", "--raw", "-p", "--unified=0", "-M", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/")
-	} else {
-		c.Args = append(c.Args, "-s")
-	}
-	c.Stdin = strings.NewReader(strings.Join(ids, "\n") + "\n")
-	c.Timeout, c.Limit = patchTime, patchBytes
-
-	p := &patchParser{to: to}
-	err := c.Stream(ctx, func(r io.Reader) error {
-		p.in = newRecords(r)
-		return p.readAll()
-	})
-	if err == nil && p.commits < len(ids) {
-		err = fmt.Errorf("git diff-tree left out %d of %d commits", len(ids)-p.commits, len(ids))
-	}
-	if err != nil {
-		return fmt.Errorf("read patches: %w", err)
-	}
-	return nil
-}
-
 // patchParser reads what git diff-tree prints: heads of commits, each with its patches.
 //
 //	NUL <commit> NUL <parents> NUL ... <message> NUL
@@ -301,9 +267,8 @@ func (h *traces) readPatches(ctx context.Context, ids []string, to PatchReader, 
 //	-one
 //	+two
 type patchParser struct {
-	in      *records
-	to      PatchReader
-	commits int // so far
+	in *records
+	to PatchReader
 
 	line    []byte // the current line, without its newline
 	cut     bool   // its end is missing, as it is longer than MaxPatch
@@ -315,33 +280,35 @@ type patchParser struct {
 	now     int // and in the merge
 }
 
-// readAll reads all commits and passes them on.
-func (p *patchParser) readAll() error {
+// readCommit reads the next commit with its files and passes them on.
+func (p *patchParser) readCommit() error {
+	if err := p.readHead(); err != nil {
+		return err
+	}
 	for {
-		first, err := p.in.src.Peek(1)
-		if err == io.EOF {
+		switch first, err := p.in.src.Peek(1); {
+		case err == io.EOF || err == nil && first[0] == 0:
 			return p.endFile()
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
-		if first[0] == 0 {
-			err = p.readHead()
-		} else if err = p.readLine(); err == nil {
-			err = p.parseLine()
+		if err := p.readLine(); err != nil {
+			return err
 		}
-		if err != nil {
+		if err := p.parseLine(); err != nil {
 			return err
 		}
 	}
 }
 
-// readHead ends the current file, then reads the head of a commit and passes it on.
+// readHead reads the head of a commit and passes it on. Its error is io.EOF if no commit follows.
 func (p *patchParser) readHead() error {
-	if err := p.endFile(); err != nil {
+	switch first, err := p.in.src.ReadByte(); {
+	case err != nil:
 		return err
+	case first != 0:
+		return errors.New("git diff-tree printed no commit where one begins")
 	}
-	_, _ = p.in.src.Discard(1)
 
 	*p.in.room = answerTexts // the limit is for each commit
 	var c PatchCommit
@@ -363,7 +330,6 @@ func (p *patchParser) readHead() error {
 	}
 	c.AuthorTime, c.CommitTime = unixTime(seconds[0]).Unix(), unixTime(seconds[1]).Unix()
 	c.Message = strings.TrimRight(c.Message, "\n")
-	p.commits++
 	return p.to.Commit(&c)
 }
 
