@@ -495,12 +495,12 @@ func (d *diffReader) noNewlineFollows() bool {
 // parseHunkHeader parses "@@ -1,2 +3,4 @@ heading". A single line has no count, as in "@@ -1 +3,4
 // @@".
 func parseHunkHeader(line string) (Hunk, error) {
-	bad := fmt.Errorf("git diff-tree said %.80q", line)
+	bad := func() error { return fmt.Errorf("git diff-tree said %.80q", line) }
 	rest, ok := strings.CutPrefix(line, "@@ -")
 	old, rest, ok2 := strings.Cut(rest, " +")
 	next, heading, ok3 := strings.Cut(rest, " @@")
 	if !ok || !ok2 || !ok3 {
-		return Hunk{}, bad
+		return Hunk{}, bad()
 	}
 
 	h := Hunk{Heading: strings.TrimPrefix(heading, " ")}
@@ -513,11 +513,11 @@ func parseHunkHeader(line string) (Hunk, error) {
 		x.to.Lines = 1
 		var err error
 		if x.to.Start, err = strconv.Atoi(start); err != nil {
-			return Hunk{}, bad
+			return Hunk{}, bad()
 		}
 		if hasCount {
 			if x.to.Lines, err = strconv.Atoi(lines); err != nil {
-				return Hunk{}, bad
+				return Hunk{}, bad()
 			}
 		}
 	}
