@@ -22,11 +22,12 @@ type Mirror interface {
 
 // The sizes of files of changes.
 const (
-	pieceText    = 64 << 20 // bytes of text, from which on a file ends
-	pieceCommits = 500      // that git reads in one run
-	growth       = 3        // a file is joined with the one before it, unless that has so many times its text
-	mostJoined   = 4 * pieceText
-	deadShare    = 4 // where one of so many commits is reached no more, the log is made anew
+	pieceText  = 64 << 20 // bytes of text, from which on a file ends
+	firstRun   = 500      // that git reads in the first run for a file,
+	longestRun = 5000     // and at most in a later one
+	growth     = 3        // a file is joined with the one before it, unless that has so many times its text
+	mostJoined = 4 * pieceText
+	deadShare  = 4 // where one of so many commits is reached no more, the log is made anew
 )
 
 // Update makes the log cover some revisions. It reads the new commits into a small file, and joins
@@ -173,7 +174,7 @@ func (u *updater) read(ctx context.Context, ids []string, alone bool) (read int,
 		return 0, err
 	}
 	for read < len(ids) && w.Text() < pieceText {
-		n := min(pieceCommits, len(ids)-read)
+		n := min(nextRun(read, w.Text()), len(ids)-read)
 		if err = u.pause(ctx); err != nil {
 			err = fmt.Errorf("%w: %w", errPause, err)
 		} else {
@@ -186,6 +187,16 @@ func (u *updater) read(ctx context.Context, ids []string, alone bool) (read int,
 		read += n
 	}
 	return read, u.take(w)
+}
+
+// nextRun returns how many commits git reads in its next run: as many as have a quarter of the text
+// of a file, if they are like the commits so far. In a large repository a process costs as much as
+// 50 commits.
+func nextRun(read int, text int64) int {
+	if read == 0 {
+		return firstRun
+	}
+	return int(min(max(firstRun, pieceText/4*int64(read)/max(text, 1)), longestRun))
 }
 
 // take finishes a file, and opens it after the others.
