@@ -403,14 +403,12 @@ func (p *parser) isQuery(i, end int) bool {
 		}
 
 		switch {
-		case isFilter(p.text[i:end], p.changes):
-			return true
 		case p.text[i] == '"':
 			return quoteEnd(p.text, i) == end-1
 		case p.text[i] == '(' && p.pair[i] == end-1: // look inside
 			i, end = i+1, end-1
 		default:
-			return false
+			return isFilter(p.text[i:end], p.changes)
 		}
 	}
 	return true
