@@ -17,7 +17,9 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -481,14 +483,16 @@ func (d *scanDoc) spans(q query.Q, mask uint64) [][2]int {
 // findWords is findAll for whole words: it tries each place at which a word may end.
 func findWords(expr, text string) (spans [][2]int) {
 	whole := "(" + expr + `)(?:[^\pL\pM\pN_]|\z)`
-	first, later := regexp.MustCompile(`\A`+whole), regexp.MustCompile(`\A(?s:.)`+whole)
-	word := regexp.MustCompile(`\A[\pL\pM\pN_]`)
+	first, later := compiled(`\A`+whole), compiled(`\A(?s:.)`+whole)
 	for at := 0; at <= len(text); {
 		re, before := later, 1
 		if at == 0 {
 			re, before = first, 0
-		} else if _, before = utf8.DecodeLastRuneInString(text[:at]); word.MatchString(text[at-before:]) {
-			re = nil
+		} else {
+			var last rune
+			if last, before = utf8.DecodeLastRuneInString(text[:at]); last == '_' || unicode.In(last, unicode.L, unicode.M, unicode.N) {
+				re = nil
+			}
 		}
 		_, width := utf8.DecodeRuneInString(text[at:])
 		next := at + max(width, 1)
@@ -517,6 +521,18 @@ func unlike(text string) string {
 	return string(b)
 }
 
+// expressions holds what compiled returned before: a check asks the same of each document.
+var expressions sync.Map
+
+// compiled is regexp.MustCompile, once for each expression.
+func compiled(expr string) *regexp.Regexp {
+	re, ok := expressions.Load(expr)
+	if !ok {
+		re, _ = expressions.LoadOrStore(expr, regexp.MustCompile(expr))
+	}
+	return re.(*regexp.Regexp)
+}
+
 // findAll is a naive matcher.
 func findAll(q *query.Text, text string) (spans [][2]int) {
 	expr := q.Pattern
@@ -537,7 +553,7 @@ func findAll(q *query.Text, text string) (spans [][2]int) {
 	if q.Fold {
 		flags = "(?mi)"
 	}
-	re := regexp.MustCompile(flags + "(?:" + expr + ")")
+	re := compiled(flags + "(?:" + expr + ")")
 	if q.WordBegins {
 		if !re.MatchString(text) {
 			return nil
