@@ -147,8 +147,9 @@ func weightOf(word string, files, total int) float64 {
 	return weight
 }
 
-// codeWord matches words that occur in code but not in prose: fooBar, foo_bar, foo.bar, a::b, utf8.
-var codeWord = regexp.MustCompile(`[a-z][A-Z]|\w[._]\w|::|\d`)
+// codeWord matches words that occur in code but not in prose: fooBar, foo_bar, foo.bar, a::b, utf8. A number
+// alone, such as that of an issue or a release, does not match.
+var codeWord = regexp.MustCompile(`[a-z][A-Z]|[A-Za-z]\w*[._]\w|::|[A-Za-z]\d|\d[A-Za-z]`)
 
 // rank finds the best files that satisfy some more conditions, and fills the answer with them.
 func (r *ranking) rank(more ...query.Q) error {
@@ -271,7 +272,7 @@ func (r *ranking) parse() error {
 	words := r.split(r.revision(parsed.Q))
 
 	// Each word becomes an expression that matches its forms in code, also in parts of names.
-	r.texts = meaningfulWords(words)
+	r.texts = meaningfulWords(withoutType(words))
 	for _, text := range r.texts {
 		r.words = append(r.words, shard.Word{Expr: wordExpr(text)})
 	}
@@ -361,6 +362,17 @@ func (r *ranking) split(q query.Q) (words []string) {
 	}
 	r.filter = append(r.filter, q)
 	return nil
+}
+
+// commitType matches how subjects of commits often begin. It says what kind of change it is, not what of.
+var commitType = regexp.MustCompile(`(?i)^(?:feat|chore|fix(?:e[sd])?|refactor)!?:?$`)
+
+// withoutType removes the type of a commit from the beginning of a query.
+func withoutType(words []string) []string {
+	if len(words) > 1 && commitType.MatchString(words[0]) {
+		return words[1:]
+	}
+	return words
 }
 
 // commonWords are words that say little about the search.

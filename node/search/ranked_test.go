@@ -41,6 +41,19 @@ func TestMeaningfulWords_skipsStopWords(t *testing.T) {
 	}
 }
 
+// The type of a commit at the beginning of its subject is no word, since feat begins Features.tsx.
+func TestWithoutType_removesTheTypeOfACommit(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"feat add server url": "add server url", "fix: bad import": "bad import", "Fixed bad import": "bad import", "chore!: use streams": "use streams",
+		"fix": "fix", "prefix of a feat": "prefix of a feat", "fixture for chat": "fixture for chat",
+	} {
+		if got := strings.Join(withoutType(strings.Fields(text)), " "); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestRankedSearch_splitsAQueryIntoWordsAndFilters(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct {
@@ -87,7 +100,7 @@ func TestRankedSearch_splitsAQueryIntoWordsAndFilters(t *testing.T) {
 
 func TestWordWeight_isHigherForWordsOfCodeAndRareOnes(t *testing.T) {
 	t.Parallel()
-	for word, code := range map[string]bool{"retryCount": true, "retry_count": true, "gc.auto": true, "utf8": true, "Session::run": true, "retry": false, "Retry": false, "TLS": false, "end.": false} {
+	for word, code := range map[string]bool{"retryCount": true, "retry_count": true, "gc.auto": true, "utf8": true, "Session::run": true, "retry": false, "Retry": false, "TLS": false, "end.": false, "1565": false, "12.5": false} {
 		plain, own := weightOf("retry", 3, 100), weightOf(word, 3, 100)
 		if (own > plain) != code {
 			t.Errorf("%s weighs %v, a plain word %v", word, own, plain)
