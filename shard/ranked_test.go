@@ -231,7 +231,7 @@ func TestPathFactor_ranksSourceCodeFirst(t *testing.T) {
 	for _, path := range []string{
 		"CHANGELOG.md", "Changes", "docs/History.rst", "NEWS", "docs/releases.md", "changelogs/fragments/1.yml", "extras/catch_amalgamated.cpp", "single_include/json.hpp",
 		"www/versioned_docs/version-10.x/a.md", "tests/approvals/cli.approved.txt", "okhttp/api/okhttp.api", "package-lock.json", "yarn.lock", "a/__snapshots__/x.snap",
-		".github/workflows/ci.yml", "tsconfig.json", "CMakeLists.txt", "README.markdown", "src/a_test.go", "vendor/a.go",
+		".github/workflows/ci.yml", "tsconfig.json", "CMakeLists.txt", "README.markdown", "ISSUE_TEMPLATE", "Doxyfile", "a.xcodeproj/project.pbxproj", "a.vcxproj", "META-INF/spring.properties", "src/a_test.go", "vendor/a.go",
 	} {
 		if factorOf(path) >= 1 {
 			t.Errorf("%s counts like source", path)
