@@ -29,6 +29,7 @@ type wordPlan struct {
 	texts  []*pattern // by word
 	pats   []int      // by word: index in plan.patterns of its pattern
 	name   int        // index of the pattern that finds all words in paths
+	kinds  uint64     // words that name a kind of files, as examples does; one bit for each
 	filter *node      // the query without the words
 }
 
@@ -57,6 +58,9 @@ func (p *plan) addWords(words []Word) error {
 		}
 		p.words.pats = append(p.words.pats, pat)
 		p.words.texts = append(p.words.texts, p.patterns[pat])
+		if namesKind(p.patterns[pat].m) {
+			p.words.kinds |= 1 << i
+		}
 	}
 	return nil
 }
@@ -94,7 +98,7 @@ func (s *search) addEstimate(e *evaluator, h hit, pc *piece) {
 	}
 
 	// The factor of the path is known when the best hits are chosen. Until then that of its kind stands for it.
-	h.score = float32(c.score(s.r.Words) * kindFactor[h.kind()])
+	h.score = float32(c.score(s.r.Words) * kindFactor[h.kind()] * e.p.words.lift(&c, h.kind()))
 	pc.hits = append(pc.hits, h)
 }
 
@@ -199,7 +203,7 @@ func (s *search) rankFile(e *evaluator, r *rankedFile, out *renderedFile) error 
 	}
 	first, last, weight := bestBlock(lines, words)
 	c.bestBlock = weight
-	out.Score, out.Words = c.score(words)*r.hit.pathFactor(), c.has
+	out.Score, out.Words = c.score(words)*r.hit.pathFactor()*p.lift(&c, r.hit.kind()), c.has
 	out.all, out.shown = 1, 1
 
 	if len(lines) == 0 {

@@ -247,6 +247,25 @@ func TestPathFactor_ranksSourceCodeFirst(t *testing.T) {
 	}
 }
 
+// A file among examples or documents ranks like source if a word of the query and of its path names them.
+func TestLift_ofTheKindThatTheQueryNames(t *testing.T) {
+	t.Parallel()
+	texts := map[string]string{"src/chat.go": "chat", "examples/chat.go": "chat", "docs/chat.md": "chat", "tests/chat.go": "chat", "vendor/example/chat.go": "chat"}
+	for _, tt := range []struct{ word, first string }{
+		{"", "src/chat.go"}, {"example", "examples/chat.go"}, {"exampl", "examples/chat.go"}, {"doc", "docs/chat.md"},
+		{"test", "src/chat.go"}, {"e", "src/chat.go"},
+	} {
+		words := []string{"chat", tt.word}
+		if tt.word == "" {
+			words = words[:1]
+		}
+		res := rankedIn(t, texts, false, Request{Shown: 1}, words...)
+		if got := res.Files[0].Path; got != tt.first {
+			t.Errorf("%q: %s is first, want %s", tt.word, got, tt.first)
+		}
+	}
+}
+
 func factorOf(path string) float64 { return pathFactor(categoryOf(path), []byte(path)) }
 
 func TestBeginsPart_recognizesCamelCaseAndUnderscores(t *testing.T) {

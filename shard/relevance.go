@@ -79,6 +79,30 @@ func pathFactor(kind category, path []byte) float64 {
 	return factor
 }
 
+// namesKind reports whether a word names directories of examples or documents. Those of tests are no kind:
+// who changes a test runner wants its source.
+func namesKind(word *match.Matcher) bool {
+	for name, dirs := range dirCategories {
+		if dirs&(sampleDir|docDir) == 0 {
+			continue
+		}
+		start, end, ok := word.Next([]byte(name), 0)
+		if ok && start == 0 && end >= 3 && len(name)-end <= len("ing") {
+			return true
+		}
+	}
+	return false
+}
+
+// lift returns what takes back the factor for the kind of a file: a query with the word example wants
+// examples. It is 1 if no word of the path names a kind.
+func (p *wordPlan) lift(c *relevance, kind category) float64 {
+	if (c.inName|c.inDir)&p.kinds == 0 || kind == generatedCode || kind == vendoredCode {
+		return 1
+	}
+	return 1 / kindFactor[kind]
+}
+
 // score returns how relevant the file is to the words, without the factor for its path.
 func (c *relevance) score(words []Word) float64 {
 	score := c.bestBlock + c.bestSymbol
