@@ -56,7 +56,7 @@ func dirsOf(path string) (m dirMask) {
 var (
 	generatedEnds = []string{".min.js", ".min.css", ".pb.go", ".pb.cc", ".pb.h", "_pb2.py", "_pb2_grpc.py", ".g.dart",
 		".freezed.dart", ".designer.cs", ".generated.go", "_generated.go", ".gen.go", "_gen.go", ".map", ".lock",
-		"package-lock.json", "go.sum", "pnpm-lock.yaml", "_shipped", ".snap", ".svg"}
+		"_amalgamated.c", "_amalgamated.h", "_amalgamated.cpp", "_amalgamated.hpp", "package-lock.json", "go.sum", "pnpm-lock.yaml", "_shipped", ".snap", ".svg"}
 	docEnds = []string{".md", ".rst", ".txt", ".adoc", ".html", ".po", ".pot", ".tex", ".1", ".7"}
 )
 

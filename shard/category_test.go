@@ -9,7 +9,7 @@ func TestCategoryOf_isDerivedFromThePath(t *testing.T) {
 		"tests/main.c": testCode, "a/Tests/main.c": testCode, "a/b/testdata/c/d.txt": testCode, "a/x_test.go": testCode,
 		"vendor/x.go": vendoredCode, "a/vendor/tests/x.go": vendoredCode, "tests/node_modules/x.js": vendoredCode, ".yarn/x": vendoredCode,
 		"Documentation/x.c": documentation, "a/man/x": documentation, "manual/x.c": plainCode, "README.md": documentation,
-		"docs/x.pb.go": generatedCode, "go.sum": generatedCode, "a//docs/x.c": documentation, "/doc/x.c": documentation,
+		"docs/x.pb.go": generatedCode, "go.sum": generatedCode, "extras/x_amalgamated.hpp": generatedCode, "a//docs/x.c": documentation, "/doc/x.c": documentation,
 	} {
 		if got := categoryOf(path); got != want {
 			t.Errorf("%s: category %d, want %d", path, got, want)

@@ -26,7 +26,7 @@ const (
 // first.
 var formOrder = []string{
 	"Python", ".NET", "Java", "Go frame", "gdb", "sanitizer", "Rust panic", "JavaScript", "JavaScript without a name", "Firefox",
-	"PHP frame", "PHP", "Ruby", "Perl", "Erlang", "pytest", "shell", "git header", "fragment", "parentheses", "said", "line before", "lines", "compiler",
+	"PHP frame", "PHP", "Ruby", "Perl", "Erlang", "pytest", "shell", "git header", "fragment", "parentheses", "said", "line before", "lines", "Maven", "compiler",
 }
 
 // forms has the forms in which texts name a place, by the name of the form.
@@ -101,6 +101,9 @@ var forms = map[string]*form{
 
 	// src/dict.c:10-20
 	"lines": {expr: re(pathAt + `:` + lineAt + `[-–](?P<end>[0-9]{1,7})\b`)},
+
+	// /build/src/Cart.java:[12,34] cannot find symbol
+	"Maven": {expr: re(pathAt + `:\[` + lineAt + `,(?P<col>[0-9]+)\]`)},
 
 	// a.c:12:3: error    --> src/x.rs:3:4    at ./src/x.rs:3:4    src/dict.c:500    ./x.js?:16
 	"compiler": {expr: re(pathAt + `\??:` + lineAt + `(?::(?P<col>[0-9]+))?(?:\b|$)`)},

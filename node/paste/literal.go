@@ -23,8 +23,9 @@ const (
 )
 
 // variable matches values that a program likely filled in: quoted text, addresses, paths,
-// numbers, hashes and verbs of formats.
+// numbers, hashes, lists, request lines and verbs of formats.
 var variable = regexp.MustCompile(strings.Join([]string{
+	`\[[^\[\]\n]*[0-9"',][^\[\]\n]{0,200}\]`, `\b(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) [^\s"']+(?: HTTP/[0-9.]+)?`,
 	`"[^"\n]*"`, `“[^”\n]*”`, "`[^`\\n]*`", `\B'[^'\n]{1,200}'\B`,
 	`[a-z][a-z+.-]*://\S+`,
 	`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`,

@@ -24,6 +24,9 @@ var qualified = regexp.MustCompile(`^(?:new |func |await |&|\*)?` +
 // :func:`+"`~a.b`"+`, <see cref="M:A.B"/>.
 var wrapped = regexp.MustCompile("^(?:\\{@\\w+ ([^{}]+)\\}|:(?:\\w+:)+`~?([^`]+)`|`{1,2}([^`]+)`{1,2}|<see(?:also)? cref=\"(?:[A-Z]:)?([^\"]+)\" ?/>|@see ([^\\s]+))[.,;]?$")
 
+// entryPoint matches a module and a name in it, as in a list of plug-ins: acme.cart:Cart.add.
+var entryPoint = regexp.MustCompile(`^(\w+(?:\.\w+)+):([\pL_][\w.]*)$`)
+
 // unwrapName returns the name within the signs that wrapped matches, or else the whole text.
 func unwrapName(text string) string {
 	if m := wrapped.FindStringSubmatch(text); m != nil {
@@ -35,7 +38,11 @@ func unwrapName(text string) string {
 // findNames returns the name if the whole text is one, else the names of frames. A text such as
 // dict.c can be a name and a path.
 func (r *reader) findNames() []Name {
-	m := qualified.FindStringSubmatch(unwrapName(strings.TrimSpace(r.text)))
+	text := unwrapName(strings.TrimSpace(r.text))
+	if m := entryPoint.FindStringSubmatch(text); m != nil {
+		text = m[1] + "." + m[2]
+	}
+	m := qualified.FindStringSubmatch(text)
 	if m == nil {
 		return r.frameNames()
 	}

@@ -13,8 +13,9 @@ var (
 	// commandLine matches a program with a flag, perhaps after a prompt.
 	commandLine = regexp.MustCompile(`^(?:[$#>%] |\S+@\S+[$#>%] )?(?:[\w./-]+ ){0,3}--?[a-zA-Z][\w.-]*(?:[ =]|$)`)
 
-	// setting matches a name of several parts with its value: maxmemory-policy noeviction.
-	setting = regexp.MustCompile(`^\s*([a-zA-Z]\w*(?:[-_.]\w+)+)(?: *[=:] *| +)(?:[^\s=:]+)\s*$`)
+	// setting matches a name of several parts with its value: maxmemory-policy noeviction. A value in
+	// quotes or brackets may have blanks.
+	setting = regexp.MustCompile(`^\s*(?:export )?([a-zA-Z]\w*(?:[-_.]\w+)+)(?: *[=:] *| +)(?:[^\s=:"'{\[]+|"[^"\n]*"|'[^'\n]*'|\{[^\n]*\}|\[[^\n]*\])[;,]?\s*$`)
 )
 
 // maxFlags is the limit of flags of a command line that are looked for.

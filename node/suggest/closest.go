@@ -18,6 +18,9 @@ type closeness struct {
 	source  int  // sourceRank
 	names   int  // parts of a setting or a command line that it has
 	longest int  // bytes of its longest match, if the pattern has alternatives
+	defined int  // 1 if it has the name of a setting before a colon, a comma or an equals sign
+	prose   int  // 1 for a document, which says what a setting does, where a test only uses it
+	logged  bool // the message names the file and a line of it, as in [E 03:04 web:1590]
 	named   bool // the message names its repository, as in httpx.ReadTimeout or rg: no match
 	words   int  // words of the message around a match
 	quoted  bool // a match is within quotes
@@ -30,11 +33,13 @@ func closestFirst(files []search.File, p *paste.Pattern, message string) {
 	of := make(map[string]closeness, len(files))
 	key := func(f *search.File) string { return f.Repository + ":" + f.Path }
 	for i := range files {
-		of[key(&files[i])] = closenessOf(&files[i], p, words)
+		c := closenessOf(&files[i], p, words)
+		c.logged = logsFrom(message, files[i].Path)
+		of[key(&files[i])] = c
 	}
 	slices.SortStableFunc(files, func(a, b search.File) int {
 		x, y := of[key(&a)], of[key(&b)]
-		return cmp.Or(y.source-x.source, y.names-x.names, y.longest-x.longest, compareBools(y.named, x.named), y.words-x.words, compareBools(y.quoted, x.quoted), x.spread-y.spread)
+		return cmp.Or(y.source-x.source, y.names-x.names, y.prose-x.prose, y.defined-x.defined, y.longest-x.longest, compareBools(y.logged, x.logged), compareBools(y.named, x.named), y.words-x.words, compareBools(y.quoted, x.quoted), x.spread-y.spread)
 	})
 }
 
@@ -53,6 +58,9 @@ func closenessOf(f *search.File, p *paste.Pattern, words []string) closeness {
 	alternatives := strings.Contains(p.Expr, "|")
 	if p.Name {
 		c.names = namesIn(f, p.Text)
+		if prose.MatchString(f.Path) {
+			c.prose = 1
+		}
 	} else if alternatives {
 		c.longest = longestMatch(f)
 	}
@@ -66,6 +74,9 @@ func closenessOf(f *search.File, p *paste.Pattern, words []string) closeness {
 		}
 		c.words = max(c.words, n)
 		for _, r := range chunk.Ranges {
+			if p.Name && definesSetting(&chunk, r) {
+				c.defined = 1
+			}
 			c.quoted = c.quoted || isQuoted(&chunk, r)
 			if size := int(r.End.Offset) - int(r.Start.Offset); !alternatives && (c.spread == 0 || size < c.spread) {
 				c.spread = size
@@ -73,6 +84,27 @@ func closenessOf(f *search.File, p *paste.Pattern, words []string) closeness {
 		}
 	}
 	return c
+}
+
+// definesSetting reports whether a sign of a definition follows the name of a setting, as in
+// "cookie-path": "/" and flag("cookie-path", "/"). Reading it has a bracket there.
+func definesSetting(chunk *shard.Chunk, r shard.Range) bool {
+	at := int(r.End.Offset) - int(chunk.Start.Offset)
+	if at < 0 || at > len(chunk.Content) {
+		return false
+	}
+	after := bytes.TrimLeft(chunk.Content[at:], " \t")
+	return len(after) > 0 && bytes.IndexByte([]byte(":,="), after[0]) >= 0
+}
+
+// loggedLine matches the module and the line that loggers put before a message.
+var loggedLine = regexp.MustCompile(`\b([A-Za-z_]\w*):[0-9]+[\])]`)
+
+// logsFrom reports whether a message names a file by its module and a line.
+func logsFrom(message, file string) bool {
+	m := loggedLine.FindStringSubmatch(message)
+	base := path.Base(file)
+	return m != nil && strings.TrimSuffix(base, path.Ext(base)) == m[1]
 }
 
 // leastWord is the letters of a word that tells messages apart.

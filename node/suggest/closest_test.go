@@ -49,6 +49,7 @@ func TestNearestMatch_listsTheFileThatPrintsTheMessageFirst(t *testing.T) {
 		{"httpx.ReadTimeout: took too long", "took too long", []search.File{in("host/encode/httpx", "wait.py"), in("host/celery", "wait.py")}},
 		{"transfer error 28", "transfer error", []search.File{matchIn("send.go", `"a transfer error"`, "transfer error"), matchIn("send.shoptest", `"transfer error 28"`, "transfer error")}},
 		{"transfer error 28", "transfer error", []search.File{matchIn("send.go", `"a transfer error"`, "transfer error"), matchIn("po/de.po", `"transfer error 28"`, "transfer error")}},
+		{"[E 260102 15:04:05 web:1590] unexpected end", "unexpected end", []search.File{matchIn("web.py", `"unexpected end"`, "unexpected end"), matchIn("stream.py", `"unexpected end"`, "unexpected end")}},
 		{"all of it or some", "all of it|some", []search.File{
 			matchIn("all.go", `"all of it"`, "all of it"),
 			matchIn("some.go", `"some or it"`, "some"),
@@ -64,5 +65,23 @@ func TestNearestMatch_listsTheFileThatPrintsTheMessageFirst(t *testing.T) {
 				t.Errorf("%s: first is %s, want %s", c.message, files[0].Path, c.files[0].Path)
 			}
 		}
+	}
+}
+
+func TestNearestMatch_listsWhereASettingIsDefinedFirst(t *testing.T) {
+	t.Parallel()
+	files := []search.File{
+		matchIn("config_test.go", "cookie-path = /cart", "cookie-path"),
+		matchIn("config.md", "the cookie-path of a site", "cookie-path"),
+		matchIn("read.go", `config["cookie-path"]`, `"cookie-path"`),
+		matchIn("flags.go", `String("cookie-path", "/")`, `"cookie-path"`),
+	}
+	closestFirst(files, &paste.Pattern{Expr: "cookie-path", Text: "cookie-path", Name: true}, "cookie-path /cart")
+	var got []string
+	for _, f := range files {
+		got = append(got, f.Path)
+	}
+	if text := strings.Join(got, " "); text != "flags.go read.go config.md config_test.go" {
+		t.Errorf("got %s", text)
 	}
 }

@@ -160,10 +160,44 @@ func likeness(parts []string, repo, path string) int {
 		}
 	}
 	name := repo[strings.LastIndexByte(repo, '/')+1:]
+	if dir := packageDir(parts); dir != "" {
+		switch {
+		case slices.ContainsFunc(file[:len(file)-1], func(n string) bool { return endsPackage(dir, n) }):
+			score += ofPackage + 1
+		case endsPackage(dir, name), strings.HasPrefix(strings.ToLower(dir), strings.ToLower(name)+"-"):
+			score += ofPackage
+		case n <= 2:
+			return 0
+		}
+	}
 	if slices.ContainsFunc(parts[:len(parts)-1], func(dir string) bool { return namesRepository(dir, name) }) {
 		score += 4
 	}
 	return score
+}
+
+// ofPackage rates a file of the package that a path names, above one more part that fits.
+const ofPackage = 12
+
+// packageDir returns the name of the package in a path of a package cache, without its version:
+// index.crates.io/grep-matcher-0.1.5/src/lib.rs. It returns "" for other paths.
+func packageDir(parts []string) string {
+	for _, dir := range slices.Backward(parts[:len(parts)-1]) {
+		if m := versioned.FindStringSubmatch(dir); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// versioned matches a directory of a package with its version.
+var versioned = regexp.MustCompile(`^([\pL\pN_.-]*[\pL\pN_])[-@]v?[0-9]+\.[0-9]`)
+
+// endsPackage reports whether a directory or a repository has the name of a package, or the last part
+// of it: crates/matcher is grep-matcher.
+func endsPackage(pkg, name string) bool {
+	pkg, name = strings.ToLower(pkg), strings.ToLower(name)
+	return pkg == name || strings.HasSuffix(pkg, "-"+name)
 }
 
 // commonEnd counts the parts that two lists share at the end, in any case.

@@ -63,7 +63,7 @@ const (
 	targetsTime   = 250 * time.Millisecond // for all look-ups
 	tracesTime    = time.Second
 	commitRepos   = 100 // repositories where a commit is looked up
-	readHistories = 20  // above this number of repositories no commit is searched by number
+	readHistories = 20  // above this number of repositories only indexed commits are searched by number
 	maxOfNumber   = 10  // commits that are searched for a number; #12 is in #123 too
 	maxModule     = 8   // parts of a path that may name a repository
 	filesCommand  = "type:file "
@@ -218,8 +218,8 @@ func (g *targets) findCommit(hash string) []Target {
 	return slices.DeleteFunc(found, func(t Target) bool { return t.Kind == "" })
 }
 
-// findChange finds in each repository the newest commit with a number in its subject. It reads
-// histories, so it only works with few repositories.
+// findChange finds in each repository the newest commit with a number in its subject. With few
+// repositories it reads histories, with more it searches the indexed commits.
 func (g *targets) findChange(number string) []Target {
 	if number == "" {
 		return nil
@@ -227,8 +227,11 @@ func (g *targets) findChange(number string) []Target {
 	names := []string{g.s.onlyRepository(g.ctx, g.viewer, g.filters)}
 	if names[0] == "" {
 		r, err := g.s.d.Browse.Repos(g.ctx, g.viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: readHistories})
-		if err != nil || r.Total > readHistories {
+		if err != nil {
 			return nil
+		}
+		if r.Total > readHistories {
+			return g.findIndexedChange(number)
 		}
 		names = nil
 		for i := range r.Repos {
@@ -236,7 +239,7 @@ func (g *targets) findChange(number string) []Target {
 		}
 	}
 
-	whole := regexp.MustCompile(regexp.QuoteMeta(number) + `\b`)
+	whole := wholeNumber(number)
 	found := make([]Target, len(names))
 	inParallel(len(names), func(i int) {
 		r, err := g.s.d.Browse.Commits(g.ctx, g.viewer, browse.CommitsRequest{Repo: names[i], Query: number, PerPage: maxOfNumber})
@@ -251,6 +254,31 @@ func (g *targets) findChange(number string) []Target {
 		}
 	})
 	return slices.DeleteFunc(found, func(t Target) bool { return t.Kind == "" })
+}
+
+// wholeNumber returns an expression for a number that is not part of a longer one.
+func wholeNumber(number string) *regexp.Regexp {
+	return regexp.MustCompile(regexp.QuoteMeta(number) + `\b`)
+}
+
+// findIndexedChange finds the newest commit of each repository with a number in its subject, among
+// the indexed commits.
+func (g *targets) findIndexedChange(number string) []Target {
+	q := "type:commit " + g.filters + query.Quote(number)
+	r, err := g.s.d.Search.SearchCommits(g.ctx, g.viewer, search.Request{Query: q, Matches: maxOfNumber})
+	if err != nil {
+		return nil
+	}
+	whole := wholeNumber(number)
+	var out []Target
+	for _, c := range r.Commits {
+		subject, _, _ := strings.Cut(c.Message, "\n")
+		t := Target{Kind: CommitTarget, Repository: c.Repository, Revision: c.ID, Text: c.Message}
+		if whole.MatchString(subject) && !slices.ContainsFunc(out, func(o Target) bool { return o.Repository == t.Repository }) {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // reposWithCommit returns the repositories that may have a commit: those where it is an indexed
@@ -309,7 +337,13 @@ func (g *targets) findDefinitions(n *paste.Name) []Target {
 			if len(n.Scope) == 0 {
 				score = 1 + shard.RankVendored - shard.PathRank(f.Path) // a kernel names no file and no package
 			}
-			if m.Name != n.Name || score == 0 || score < best {
+			if m.Name != n.Name || score == 0 {
+				continue
+			}
+			if len(n.Scope) > 0 {
+				score = score*(shard.RankVendored+1) - shard.PathRank(f.Path) // sources before copies of them
+			}
+			if score < best {
 				continue
 			}
 			if score > best {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/change"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -160,6 +162,7 @@ func newLibrary() *library {
 			"host/secret:src/vault.c", "host/secret:src/dict.c", "host/redis@feature/x:src/new.c",
 			"host/express:test/Layer.js", "ho.st/team/tool:cmd/main.go", "host/tests:test/message.c", "host/tests:docs/message.md",
 			"host/redis:deps/dict.h", "host/rqlite:scripts/install.sh", "host/other:src/close.c", "host/tests:src/Close.c", "host/tests:src/close.c", "host/tests:src/closer.c",
+			"host/grep:crates/matcher/src/lib.rs", "host/grep:crates/printer/src/lib.rs", "host/grep:crates/grep/src/lib.rs", "host/other:build/src/lib.rs",
 		},
 		lines: map[string]string{
 			"host/redis:src/dict.c": `"failed to open %q (attempt %d): permission denied"`, "host/secret:src/vault.c": `"vault %d is sealed for %s"`,
@@ -171,6 +174,7 @@ func newLibrary() *library {
 		subjects: map[string]string{"host/redis": "a change (#12)", "host/secret": "a change (#13)"},
 		symbols: []symbols.SymbolFile{
 			defined("host/rqlite", "store/store.go", "Open", "Store"), defined("host/rqlite", "db/db.go", "Open", "DB"), defined("host/secret", "store/store.go", "Unseal", "Store"),
+			defined("host/rqlite", "vendor/store/all.go", "Vacuum", "Store"), defined("host/rqlite", "store/vacuum.go", "Vacuum", "Store"),
 			defined("host/other", "vendor/lock/lock.go", "Unlock", ""), defined("host/rqlite", "store/lock.go", "Unlock", ""),
 		},
 	}
@@ -230,6 +234,9 @@ func TestGoTo_findsTheFilesCommitsAndSymbolsThatATextNames(t *testing.T) {
 		{"/elsewhere/lib/app.py:3", ""}, // only the name equals that of files here
 		{"src/nosuch.c:1", ""},
 		{"github.com/rqlite/rqlite/v8/store.(*Store).Open(0xc0001b2000)", "symbol host/rqlite:store/store.go:7"},
+		{"/root/.cargo/registry/src/index.crates.io-6f17/grep-matcher-0.1.5/src/lib.rs:131:9", "file host/grep:crates/matcher/src/lib.rs:131"},
+		{"/root/.cargo/registry/src/index.crates.io-6f17/elsewhere-0.1.5/src/lib.rs:131:9", ""}, // another package
+		{"Store::Vacuum", "symbol host/rqlite:store/vacuum.go:7"},                               // not of the vendored one
 		{"DB::Open", "symbol host/rqlite:db/db.go:7"},
 		{"nothing.Open", ""},
 		{"   at Acme.Store.Open(String name)\n   at Acme.Nothing.Open()", "symbol host/rqlite:store/store.go:7"},
@@ -276,6 +283,38 @@ func TestGoTo_findsTheFramesOfAStackTrace(t *testing.T) {
 	got := s.GoTo(t.Context(), catalog.Guest(), trace)
 	if targetsText(got) != want || !got[0].Frame || got[0].Text != "some code" {
 		t.Errorf("got %s, %+v", targetsText(got), got)
+	}
+}
+
+// manyLibraries is a node with more repositories than histories are read of.
+type manyLibraries struct{ *library }
+
+func (l manyLibraries) Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error) {
+	return &browse.ReposResponse{Total: readHistories + 1}, nil
+}
+
+func (l manyLibraries) SearchCommits(_ context.Context, v catalog.Viewer, req search.Request) (*search.CommitsResponse, error) {
+	r := &search.CommitsResponse{}
+	for _, repo := range slices.Sorted(maps.Keys(l.subjects)) {
+		if l.sees(v, repo) && strings.HasPrefix(req.Query, "type:commit ") {
+			for _, message := range []string{"later (#123)", "other\n\nafter #12", l.subjects[repo]} {
+				r.Commits = append(r.Commits, search.FoundCommit{Repository: repo, CommitMatch: change.CommitMatch{ID: l.commits[repo], Message: message}})
+			}
+		}
+	}
+	return r, nil
+}
+
+func TestGoTo_findsIndexedCommitsByNumberInManyRepositories(t *testing.T) {
+	t.Parallel()
+	l := manyLibraries{newLibrary()}
+	s := New(Deps{Search: l, Browse: l, Within: Within})
+	got := s.GoTo(t.Context(), catalog.Guest(), "#12")
+	if want := "commit host/redis@c18ff05665"; targetsText(got) != want || got[0].Text != "a change (#12)" {
+		t.Errorf("got %s, want %s", targetsText(got), want)
+	}
+	if got := s.GoTo(t.Context(), catalog.Guest(), "#13"); len(got) > 0 {
+		t.Errorf("a guest is led to %s", targetsText(got))
 	}
 }
 

@@ -81,7 +81,7 @@ func (n *nearest) firstMatch(ctx context.Context, rev string) *Nearest {
 		if sourceRank(&found.Response.Files[0]) == 1 && !n.isWeak(&p, found) {
 			return found
 		}
-		if n.fallback == nil && len(n.found.Files) == 0 {
+		if n.fallback == nil && (len(n.found.Files) == 0 || p.Name && !n.found.Together()) {
 			n.fallback = found
 		}
 	}
