@@ -273,7 +273,7 @@ func (g *targets) findIndexedChange(number string) []Target {
 	var out []Target
 	for _, c := range r.Commits {
 		subject, _, _ := strings.Cut(c.Message, "\n")
-		t := Target{Kind: CommitTarget, Repository: c.Repository, Revision: c.ID, Text: c.Message}
+		t := Target{Kind: CommitTarget, Repository: c.Repository, Revision: c.ID, Text: subject}
 		if whole.MatchString(subject) && !slices.ContainsFunc(out, func(o Target) bool { return o.Repository == t.Repository }) {
 			out = append(out, t)
 		}
