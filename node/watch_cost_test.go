@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -55,6 +56,7 @@ func BenchmarkPushWithWatches(b *testing.B) {
 		n++
 		for i, s := range sides {
 			s.repo.CommitAs("Ann", time.Date(2026, 1, 1, 0, 0, n, 0, time.UTC), fmt.Sprint("push ", n), changed)
+			runtime.GC() // else the memory of one push may be collected in the time of the other
 			checked, before := s.node.Watches.Counts().Checked, processors()
 			pushed(b, s.node, "local/app")
 
