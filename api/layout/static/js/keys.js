@@ -88,4 +88,10 @@ const done = performance.getEntriesByType('navigation')[0];
 export const booted = done && done.domContentLoadedEventStart > 0
   ? Promise.resolve()
   : new Promise(resolve => document.addEventListener('DOMContentLoaded', resolve, { once: true }));
-booted.then(() => { booting = false; release(); });
+booted.then(() => {
+  // The browser moves the focus only when it draws: what is pressed before that would be lost.
+  const first = document.querySelector('[autofocus]');
+  if (first && document.activeElement === document.body) first.focus({ preventScroll: true });
+  booting = false;
+  release();
+});
