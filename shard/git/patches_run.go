@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -25,7 +26,10 @@ const manyCommits = 50
 // of the time. So one git process reads the merges that need no search, while another reads all other
 // commits.
 func (h *traces) readPatches(ctx context.Context, ids []string, to PatchReader, files bool) error {
-	var direct map[string]bool
+	options, direct := []string{patchFormat, "-s"}, map[string]bool(nil)
+	if files {
+		options = []string{patchFormat, "-c", "--combined-all-paths", "--raw", "-p", "--unified=0", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/"}
+	}
 	if files && len(ids) >= manyCommits {
 		var err error
 		if direct, err = h.mergesWithoutRenames(ctx, ids); err != nil {
@@ -41,17 +45,10 @@ func (h *traces) readPatches(ctx context.Context, ids []string, to PatchReader, 
 		}
 	}
 
-	options := []string{"-s"}
-	if files {
-		options = []string{"-c", "--combined-all-paths", "--raw", "-p", "--unified=0", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/", "--no-renames"}
-	}
 	read := 0
-	err := h.diffTree(ctx, merges, patchFormat, options, func(r io.Reader) error {
+	err := h.diffTree(ctx, merges, append(slices.Clone(options), "--no-renames"), func(r io.Reader) error {
 		fromMerges := &patchParser{in: newRecords(r), to: to}
-		if files {
-			options[len(options)-1] = "-M"
-		}
-		err := h.diffTree(ctx, others, patchFormat, options, func(r io.Reader) error {
+		err := h.diffTree(ctx, others, append(slices.Clone(options), "-M"), func(r io.Reader) error {
 			fromOthers := &patchParser{in: newRecords(r), to: to}
 			for ; read < len(ids); read++ {
 				p := fromOthers
@@ -90,7 +87,7 @@ func (h *traces) mergesWithoutRenames(ctx context.Context, ids []string) (direct
 	}
 
 	direct = map[string]bool{}
-	err = h.diffTree(ctx, strings.Fields(string(list)), "--format=%H", []string{"-c", "--raw", "--no-renames"}, func(r io.Reader) error {
+	err = h.diffTree(ctx, strings.Fields(string(list)), []string{"--format=%H", "-c", "--raw", "--no-renames"}, func(r io.Reader) error {
 		in, id := bufio.NewReaderSize(r, 64<<10), ""
 		for {
 			line, err := readLine(in)
@@ -111,14 +108,13 @@ func (h *traces) mergesWithoutRenames(ctx context.Context, ids []string) (direct
 	return direct, err
 }
 
-// diffTree passes to read what git diff-tree prints for commits, each after its head in a format. It
-// starts no process for no commits.
-func (h *traces) diffTree(ctx context.Context, ids []string, format string, options []string, read func(io.Reader) error) error {
+// diffTree passes to read what git diff-tree prints for commits. It starts no process for no commits.
+func (h *traces) diffTree(ctx context.Context, ids, options []string, read func(io.Reader) error) error {
 	if len(ids) == 0 {
 		return read(strings.NewReader(""))
 	}
-	args := []string{"diff-tree", "--stdin", "--always", "--root", "-r", "--no-color", format}
-	c := h.git(append(args, options...)...)
+	c := h.git("diff-tree", "--stdin", "--always", "--root", "-r", "--no-color")
+	c.Args = append(c.Args, options...)
 	c.Stdin = strings.NewReader(strings.Join(ids, "\n") + "\n")
 	c.Timeout, c.Limit = patchTime, patchBytes
 	return c.Stream(ctx, read)

@@ -70,8 +70,8 @@ func (w *written) Moved(from, to string) error {
 	return err
 }
 
-// Many commits are read by two processes, of which one does not search for renamed files. Each commit
-// alone is read with the search.
+// Many commits together are read by two processes, and one of them does not search for renames. One
+// commit alone is read with the search. Both must say the same.
 func TestPatches_ofManyCommitsAreThoseOfEach(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
@@ -101,8 +101,8 @@ func TestPatches_ofManyCommitsAreThoseOfEach(t *testing.T) {
 	}
 }
 
-// randomMerges returns a history of many merges of two or three parents, most of which change, move
-// and delete files of their own.
+// randomMerges returns a history with many merges of two to four parents. Most commits change, move,
+// copy or delete files, and so do the merges.
 func randomMerges(r *rand.Rand, commits int) *stream {
 	type tree map[string]string
 	paths := []string{"a.go", "b.go", "dir/c.go", "dir/d e.go", "dir/tab\tand\nline.go", "ü.go"}
