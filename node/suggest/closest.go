@@ -18,8 +18,8 @@ type closeness struct {
 	source  int  // sourceRank
 	names   int  // parts of a setting or a command line that it has
 	longest int  // bytes of its longest match, if the pattern has alternatives
-	defined int  // 1 if it has the name of a setting before a colon, a comma or an equals sign
-	prose   int  // 1 for a document, which says what a setting does, where a test only uses it
+	prose   bool // a document, which says what a setting does, where a test only uses it
+	defined bool // it has the name of a setting before a colon, a comma or an equals sign
 	logged  bool // the message names the file and a line of it, as in [E 03:04 web:1590]
 	named   bool // the message names its repository, as in httpx.ReadTimeout or rg: no match
 	words   int  // words of the message around a match
@@ -29,17 +29,18 @@ type closeness struct {
 
 // closestFirst sorts the files that match a pattern: those that likely print the message first.
 func closestFirst(files []search.File, p *paste.Pattern, message string) {
-	words := messageWords(message)
+	words, module := messageWords(message), loggingModule(message)
 	of := make(map[string]closeness, len(files))
 	key := func(f *search.File) string { return f.Repository + ":" + f.Path }
 	for i := range files {
 		c := closenessOf(&files[i], p, words)
-		c.logged = logsFrom(message, files[i].Path)
+		base := path.Base(files[i].Path)
+		c.logged = strings.TrimSuffix(base, path.Ext(base)) == module
 		of[key(&files[i])] = c
 	}
 	slices.SortStableFunc(files, func(a, b search.File) int {
 		x, y := of[key(&a)], of[key(&b)]
-		return cmp.Or(y.source-x.source, y.names-x.names, y.prose-x.prose, y.defined-x.defined, y.longest-x.longest, compareBools(y.logged, x.logged), compareBools(y.named, x.named), y.words-x.words, compareBools(y.quoted, x.quoted), x.spread-y.spread)
+		return cmp.Or(y.source-x.source, y.names-x.names, compareBools(y.prose, x.prose), compareBools(y.defined, x.defined), y.longest-x.longest, compareBools(y.logged, x.logged), compareBools(y.named, x.named), y.words-x.words, compareBools(y.quoted, x.quoted), x.spread-y.spread)
 	})
 }
 
@@ -57,10 +58,7 @@ func closenessOf(f *search.File, p *paste.Pattern, words []string) closeness {
 	c := closeness{source: sourceRank(f), named: slices.Contains(words, strings.ToLower(path.Base(f.Repository)))}
 	alternatives := strings.Contains(p.Expr, "|")
 	if p.Name {
-		c.names = namesIn(f, p.Text)
-		if prose.MatchString(f.Path) {
-			c.prose = 1
-		}
+		c.names, c.prose = namesIn(f, p.Text), prose.MatchString(f.Path)
 	} else if alternatives {
 		c.longest = longestMatch(f)
 	}
@@ -74,9 +72,7 @@ func closenessOf(f *search.File, p *paste.Pattern, words []string) closeness {
 		}
 		c.words = max(c.words, n)
 		for _, r := range chunk.Ranges {
-			if p.Name && definesSetting(&chunk, r) {
-				c.defined = 1
-			}
+			c.defined = c.defined || p.Name && definesSetting(&chunk, r)
 			c.quoted = c.quoted || isQuoted(&chunk, r)
 			if size := int(r.End.Offset) - int(r.Start.Offset); !alternatives && (c.spread == 0 || size < c.spread) {
 				c.spread = size
@@ -89,22 +85,30 @@ func closenessOf(f *search.File, p *paste.Pattern, words []string) closeness {
 // definesSetting reports whether a sign of a definition follows the name of a setting, as in
 // "cookie-path": "/" and flag("cookie-path", "/"). Reading it has a bracket there.
 func definesSetting(chunk *shard.Chunk, r shard.Range) bool {
-	at := int(r.End.Offset) - int(chunk.Start.Offset)
-	if at < 0 || at > len(chunk.Content) {
-		return false
+	_, after := cutAt(chunk, r.End)
+	after = bytes.TrimLeft(after, " \t")
+	return len(after) > 0 && strings.IndexByte(":,=", after[0]) >= 0
+}
+
+// cutAt returns what a chunk has before and after a position; nothing if it is elsewhere.
+func cutAt(chunk *shard.Chunk, at shard.Position) (before, after []byte) {
+	n := int(at.Offset) - int(chunk.Start.Offset)
+	if n < 0 || n > len(chunk.Content) {
+		return nil, nil
 	}
-	after := bytes.TrimLeft(chunk.Content[at:], " \t")
-	return len(after) > 0 && bytes.IndexByte([]byte(":,="), after[0]) >= 0
+	return chunk.Content[:n], chunk.Content[n:]
 }
 
 // loggedLine matches the module and the line that loggers put before a message.
 var loggedLine = regexp.MustCompile(`\b([A-Za-z_]\w*):[0-9]+[\])]`)
 
-// logsFrom reports whether a message names a file by its module and a line.
-func logsFrom(message, file string) bool {
-	m := loggedLine.FindStringSubmatch(message)
-	base := path.Base(file)
-	return m != nil && strings.TrimSuffix(base, path.Ext(base)) == m[1]
+// loggingModule returns the module that a logger names with a line before a message; "/", which no file is
+// named, if there is none.
+func loggingModule(message string) string {
+	if m := loggedLine.FindStringSubmatch(message); m != nil {
+		return m[1]
+	}
+	return "/"
 }
 
 // leastWord is the letters of a word that tells messages apart.
@@ -123,11 +127,7 @@ func isWordRune(r rune) bool {
 
 // isQuoted reports whether a quote precedes a match in its line.
 func isQuoted(chunk *shard.Chunk, r shard.Range) bool {
-	at := int(r.Start.Offset) - int(chunk.Start.Offset)
-	if at < 0 || at > len(chunk.Content) {
-		return false
-	}
-	before := chunk.Content[:at]
+	before, _ := cutAt(chunk, r.Start)
 	return bytes.ContainsAny(before[bytes.LastIndexByte(before, '\n')+1:], "\"'`")
 }
 

@@ -160,11 +160,11 @@ func likeness(parts []string, repo, path string) int {
 		}
 	}
 	name := repo[strings.LastIndexByte(repo, '/')+1:]
-	if dir := packageDir(parts); dir != "" {
+	if pkg := packageIn(parts); pkg != "" {
 		switch {
-		case slices.ContainsFunc(file[:len(file)-1], func(n string) bool { return endsPackage(dir, n) }):
+		case slices.ContainsFunc(file[:len(file)-1], func(dir string) bool { return endsPackage(pkg, dir) }):
 			score += ofPackage + 1
-		case endsPackage(dir, name), strings.HasPrefix(strings.ToLower(dir), strings.ToLower(name)+"-"):
+		case endsPackage(pkg, name), namesRepository(pkg, name):
 			score += ofPackage
 		case n <= 2:
 			return 0
@@ -179,9 +179,9 @@ func likeness(parts []string, repo, path string) int {
 // ofPackage rates a file of the package that a path names, above one more part that fits.
 const ofPackage = 12
 
-// packageDir returns the name of the package in a path of a package cache, without its version:
+// packageIn returns the name of the package in a path of a package cache, without its version:
 // index.crates.io/grep-matcher-0.1.5/src/lib.rs. It returns "" for other paths.
-func packageDir(parts []string) string {
+func packageIn(parts []string) string {
 	for _, dir := range slices.Backward(parts[:len(parts)-1]) {
 		if m := versioned.FindStringSubmatch(dir); m != nil {
 			return m[1]

@@ -224,6 +224,7 @@ func (g *targets) findChange(number string) []Target {
 	if number == "" {
 		return nil
 	}
+	whole := regexp.MustCompile(regexp.QuoteMeta(number) + `\b`) // not in a longer number
 	names := []string{g.s.onlyRepository(g.ctx, g.viewer, g.filters)}
 	if names[0] == "" {
 		r, err := g.s.d.Browse.Repos(g.ctx, g.viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: readHistories})
@@ -231,7 +232,7 @@ func (g *targets) findChange(number string) []Target {
 			return nil
 		}
 		if r.Total > readHistories {
-			return g.findIndexedChange(number)
+			return g.findIndexedChange(number, whole)
 		}
 		names = nil
 		for i := range r.Repos {
@@ -239,7 +240,6 @@ func (g *targets) findChange(number string) []Target {
 		}
 	}
 
-	whole := wholeNumber(number)
 	found := make([]Target, len(names))
 	inParallel(len(names), func(i int) {
 		r, err := g.s.d.Browse.Commits(g.ctx, g.viewer, browse.CommitsRequest{Repo: names[i], Query: number, PerPage: maxOfNumber})
@@ -256,26 +256,20 @@ func (g *targets) findChange(number string) []Target {
 	return slices.DeleteFunc(found, func(t Target) bool { return t.Kind == "" })
 }
 
-// wholeNumber returns an expression for a number that is not part of a longer one.
-func wholeNumber(number string) *regexp.Regexp {
-	return regexp.MustCompile(regexp.QuoteMeta(number) + `\b`)
-}
-
 // findIndexedChange finds the newest commit of each repository with a number in its subject, among
-// the indexed commits.
-func (g *targets) findIndexedChange(number string) []Target {
+// the indexed commits. whole matches the number.
+func (g *targets) findIndexedChange(number string, whole *regexp.Regexp) []Target {
 	q := "type:commit " + g.filters + query.Quote(number)
 	r, err := g.s.d.Search.SearchCommits(g.ctx, g.viewer, search.Request{Query: q, Matches: maxOfNumber})
 	if err != nil {
 		return nil
 	}
-	whole := wholeNumber(number)
 	var out []Target
 	for _, c := range r.Commits {
 		subject, _, _ := strings.Cut(c.Message, "\n")
-		t := Target{Kind: CommitTarget, Repository: c.Repository, Revision: c.ID, Text: subject}
-		if whole.MatchString(subject) && !slices.ContainsFunc(out, func(o Target) bool { return o.Repository == t.Repository }) {
-			out = append(out, t)
+		newer := slices.ContainsFunc(out, func(t Target) bool { return t.Repository == c.Repository })
+		if !newer && whole.MatchString(subject) {
+			out = append(out, Target{Kind: CommitTarget, Repository: c.Repository, Revision: c.ID, Text: subject})
 		}
 	}
 	return out
@@ -333,17 +327,12 @@ func (g *targets) findDefinitions(n *paste.Name) []Target {
 	for i := range r.Files {
 		f := &r.Files[i]
 		for _, m := range f.Matches {
-			score := scopeFit(n.Scope, f.Repository, f.Path, m.ParentName)
-			if len(n.Scope) == 0 {
-				score = 1 + shard.RankVendored - shard.PathRank(f.Path) // a kernel names no file and no package
-			}
-			if m.Name != n.Name || score == 0 {
-				continue
-			}
+			fit := 1 // a kernel names no file and no package
 			if len(n.Scope) > 0 {
-				score = score*(shard.RankVendored+1) - shard.PathRank(f.Path) // sources before copies of them
+				fit = scopeFit(n.Scope, f.Repository, f.Path, m.ParentName)
 			}
-			if score < best {
+			score := fit*(shard.RankVendored+1) - shard.PathRank(f.Path) // sources before copies of them
+			if m.Name != n.Name || fit == 0 || score < best {
 				continue
 			}
 			if score > best {
