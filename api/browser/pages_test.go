@@ -109,14 +109,14 @@ func (st *state) open(guest, owner *tab) *tab {
 func (b *tab) untilTyped(query string) {
 	b.t.Helper()
 	if eval[int](b, "innerWidth") >= 800 {
-		b.until("the results of what was typed", "true"+drawnFor(query))
+		b.until("the results of what was typed", drawnFor(query))
 	}
 }
 
-// drawnFor is the rest of a condition: all results of a query that was typed are drawn, and not those of its
-// first letters. While a search runs, Esc stops it.
+// drawnFor is the condition that all results of a query that was typed are drawn, not those of its first
+// letters. While a search runs, Esc stops it.
 func drawnFor(query string) string {
-	return fmt.Sprintf(` && document.title.startsWith(%q) && !document.querySelector('#files[aria-busy]') && (!document.querySelector('#count') || document.documentElement.dataset.counted)`, query+" - ")
+	return fmt.Sprintf(`document.title.startsWith(%q) && !document.querySelector('#files[aria-busy]') && (!document.querySelector('#count') || document.documentElement.dataset.counted)`, query+" - ")
 }
 
 // states are every page in every state that a reader meets.

@@ -127,7 +127,7 @@ func thePaletteLeadsAnywhere(t *testing.T, s *site) {
 		{[]string{"Enter"}, `location.pathname === ` + quote(browse(appRepo, "", "blob", "web/app.js")) + ` && document.documentElement.dataset.booted`},
 		{[]string{"Ctrl+k", "greet/greet.go:4"}, `document.getElementById('palette').dataset.query === 'greet/greet.go:4' && ` + rows + `[0] === 'greet/greet.go:4local/app'`},
 		{[]string{"Escape"}, `!document.getElementById('palette').open`},
-		{[]string{"/", "Greeting"}, `document.querySelector('#files .file .repo')?.textContent === 'local/app' && !document.querySelector('#code').checkVisibility()` + drawnFor("Greeting")},
+		{[]string{"/", "Greeting"}, `document.querySelector('#files .file .repo')?.textContent === 'local/app' && !document.querySelector('#code').checkVisibility() && ` + drawnFor("Greeting")},
 		{[]string{"Escape", "Escape"}, `document.querySelector('#code').checkVisibility() && location.pathname.endsWith('app.js')`},
 	} {
 		b.steps(20+i, st)
