@@ -57,7 +57,8 @@ func mustMatch(expr string) *match.Matcher {
 	return m
 }
 
-// extensionFactor is the factor for files that configure others or are prose, wherever they lie.
+// extensionFactor is the factor for files that configure others or are prose, wherever they lie. Files without
+// an extension, such as ISSUE_TEMPLATE, are rarely source.
 var extensionFactor = map[string]float64{
 	".json": 0.6, ".yml": 0.6, ".yaml": 0.6, ".toml": 0.6, ".cfg": 0.6, ".ini": 0.6, ".xml": 0.6, ".csv": 0.6, ".cmake": 0.6, ".gradle": 0.6,
 	".in": 0.6, ".am": 0.6, ".ac": 0.6, ".markdown": 0.7, ".md": 0.7, ".mdx": 0.7, ".properties": 0.6, "": 0.6,
