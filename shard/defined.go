@@ -112,7 +112,7 @@ func (b *bound) moveDefinersFirst() {
 		if b.defExact.has(int(doc)) {
 			d.score += scoreExact
 			if scored++; scored <= maxScoredDefiners {
-				d.score = b.bestDefinition(int(doc), &recent)
+				d.score = b.bestDefinition(int(doc), &recent, nil)
 			}
 		}
 		definers = append(definers, d)
@@ -126,9 +126,9 @@ func (b *bound) moveDefinersFirst() {
 	b.docs = append(b.docs, others...)
 }
 
-// bestDefinition returns the score of the best symbol that a document defines and whose name is a
-// word of the query; 0 if it defines none.
-func (b *bound) bestDefinition(doc int, recent *symbols.Recent) float64 {
+// bestDefinition returns the score of the best symbol that a document defines within some ranges and whose
+// name is a word of the query; 0 if it defines none. No ranges stand for the whole document.
+func (b *bound) bestDefinition(doc int, recent *symbols.Recent, within []match.Span) float64 {
 	if b.defs == nil || !b.defs.has(doc) {
 		return 0
 	}
@@ -138,7 +138,7 @@ func (b *bound) bestDefinition(doc int, recent *symbols.Recent) float64 {
 
 	// Ignore damage: the search reports it when it reads the symbols of a match.
 	_ = y.Rows(doc, recent, func(r symbols.Row) bool {
-		if exact, ok := b.defNames[r.Name]; ok {
+		if exact, ok := b.defNames[r.Name]; ok && isWithin(r.Offset, within) {
 			score := scoreDefinition + scoreKind[KindRank(y.Kind(r.Kind))]
 			if exact {
 				score += scoreExact

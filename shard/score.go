@@ -63,13 +63,12 @@ const maxScoredMatches = 24
 func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float64 {
 	sh := r.b.s
 
-	// The best definition or match counts. A match cannot score more than limit.
-	best, limit := e.b.bestDefinition(e.doc, &e.symbols), s.p.bestUse()
-	for i := 0; best < limit && i < min(len(spans), maxScoredMatches); i++ {
-		best = max(best, e.scoreSpan(spans[i]))
-	}
+	// The best definition or match counts. Of a sentence that a file has, only what it has of it there:
+	// whether the file also defines "key" or "value" says nothing.
+	together, sentences := e.scoreTogether(spans)
+	best := max(e.b.bestDefinition(e.doc, &e.symbols, sentences), e.bestSpan(spans, sentences))
 
-	score := best + e.scoreTogether(spans) + scoreCount*math.Log2(float64(1+len(spans)))
+	score := best + together + scoreCount*math.Log2(float64(1+len(spans)))
 	if len(spans) > 0 {
 		score += scoreEarly / (1 + float64(spans[0].Start)/scoreEarlyAt)
 	}
@@ -82,7 +81,23 @@ func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float6
 	return math.Round(score) // so that equal files have equal scores, and their names decide
 }
 
-// bestUse returns the highest score that scoreSpan can return. When score has found such a match,
+// bestSpan returns the score of the best of the first matches within some ranges; nil stands for the
+// whole document.
+func (e *evaluator) bestSpan(spans []match.Span, within []match.Span) (best float64) {
+	scored, limit := 0, e.p.bestUse() // a match cannot score more
+	for _, sp := range spans {
+		if best >= limit || scored == maxScoredMatches {
+			break
+		}
+		if isWithin(sp.Start, within) {
+			best = max(best, e.scoreSpan(sp))
+			scored++
+		}
+	}
+	return best
+}
+
+// bestUse returns the highest score that scoreSpan can return. When bestSpan has found such a match,
 // it does not look at further matches.
 func (p *plan) bestUse() float64 {
 	best := float64(scoreShape)

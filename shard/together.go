@@ -24,32 +24,50 @@ const maxDeduction = 1000
 func Together(score float64) bool { return score >= scoreAdjacent-maxDeduction }
 
 const (
-	maxJoinedMatches = 2000 // greatest number of matches of a file that are examined
+	maxJoinedMatches = 2000 // greatest number of matches of a file that are examined, of one word or in a row
 	togetherGap      = 3    // greatest number of punctuation bytes between words that are next to each other
 )
 
-// scoreTogether scores how close together the words of the query are in the current document.
-func (e *evaluator) scoreTogether(spans []match.Span) float64 {
+// sentenceWords is from how many words on a query is a sentence, and not some names.
+const sentenceWords = 4
+
+// scoreTogether scores how close together the words of the query are in the current document. For a
+// sentence it also returns where the document has all of it.
+func (e *evaluator) scoreTogether(spans []match.Span) (best float64, sentences []match.Span) {
 	words := e.p.required
 	if words == nil {
-		return 0
+		return 0, nil
 	}
 
-	best := e.scoreRunOfWords(spans, words)
-	for _, sp := range spans[:min(len(spans), maxJoinedMatches)] {
-		if !e.t.decoded[e.t.unitAt(sp.Start)] || !bytes.EqualFold(e.t.buf[sp.Start:sp.End], words[0]) {
+	examined := 0
+	for _, sp := range spans {
+		// Matches of other words do not count: a file of 2,000 lines has thousands of "a".
+		if sp.End-sp.Start != len(words[0]) || !e.t.decoded[e.t.unitAt(sp.Start)] || !bytes.EqualFold(e.t.buf[sp.Start:sp.End], words[0]) {
 			continue
+		}
+		if examined++; examined > maxJoinedMatches {
+			break
 		}
 
 		low, high := e.t.decodedAround(sp, scoreSight)
-		if isFollowedBy(e.t.buf[sp.End:high], words[1:]) {
-			return scoreAdjacent
-		}
-		if best < scoreSameLine && lineHasAll(e.t.buf[low:high], sp.Start-low, words[1:]) {
+		switch length := lengthOf(e.t.buf[sp.End:high], words[1:]); {
+		case length >= 0 && len(words) < sentenceWords:
+			return scoreAdjacent, nil
+		case length >= 0:
+			sentences = append(sentences, match.Span{Start: sp.Start, End: sp.End + length})
+		case best < scoreSameLine && lineHasAll(e.t.buf[low:high], sp.Start-low, words[1:]):
 			best = scoreSameLine
 		}
 	}
-	return best
+	if sentences != nil {
+		return scoreAdjacent, sentences
+	}
+	return max(best, e.scoreRunOfWords(spans, words)), nil
+}
+
+// isWithin reports whether a position is in one of some ranges. nil stands for the whole document.
+func isWithin(at int, ranges []match.Span) bool {
+	return ranges == nil || slices.ContainsFunc(ranges, func(r match.Span) bool { return at >= r.Start && at < r.End })
 }
 
 // scoreRunOfWords scores the longest run of words that are next to each other in the order of the
@@ -95,11 +113,12 @@ func areAdjacent(between []byte) bool {
 	return len(between) > 0 && signs <= togetherGap && len(between) < scoreSight
 }
 
-// isFollowedBy reports whether a text begins with words, each after a gap of blanks, line breaks
-// and at most togetherGap other bytes: "main" follows in " main(", "->main" and " = main", but not
-// in "domain" nor in "(x) main". Earlier words may repeat between them, because a query has each
-// word once: "int f(void *a, void *b)" has two voids.
-func isFollowedBy(text []byte, words [][]byte) bool {
+// lengthOf returns the length of the words with which a text begins, each after a gap of blanks, line
+// breaks and at most togetherGap other bytes; -1 if the text does not begin with them. "main" follows
+// in " main(", "->main" and " = main", but not in "domain" nor in "(x) main". Earlier words may repeat
+// between them, because a query has each word once: "int f(void *a, void *b)" has two voids.
+func lengthOf(text []byte, words [][]byte) int {
+	size := len(text)
 	for i := 0; i < len(words); {
 		w := words[i]
 		gap, signs := 0, 0
@@ -112,7 +131,7 @@ func isFollowedBy(text []byte, words [][]byte) bool {
 
 		// Without a gap the word would only be the end of a longer word.
 		if gap == 0 && symbols.IsWord(w[0]) {
-			return false
+			return -1
 		}
 
 		rest := text[gap:]
@@ -123,10 +142,10 @@ func isFollowedBy(text []byte, words [][]byte) bool {
 		case before >= 0:
 			text = rest[len(words[before]):]
 		default:
-			return false
+			return -1
 		}
 	}
-	return true
+	return size - len(text)
 }
 
 // startsFold reports whether a text begins with a word, in any case.

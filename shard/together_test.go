@@ -2,6 +2,7 @@ package shard
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/shard/query"
@@ -33,7 +34,7 @@ func TestWords_areRecognizedAsAdjacentOrOnOneLine(t *testing.T) {
 		for _, w := range tt.rest {
 			words = append(words, []byte(w))
 		}
-		if got := isFollowedBy([]byte(tt.text)[len(tt.first):], words); got != tt.next {
+		if got := lengthOf([]byte(tt.text)[len(tt.first):], words) >= 0; got != tt.next {
 			t.Errorf("%q: next to each other %t, want %t", tt.text, got, tt.next)
 		}
 		if got := lineHasAll([]byte(tt.text), 0, words); got != tt.line {
@@ -96,6 +97,37 @@ func TestRanking_adjacentWordsComeFirst(t *testing.T) {
 		}
 		if want := []string{"c/together.go", "b/line.go", "a/apart.go"}; !slices.Equal(order, want) {
 			t.Errorf("%v: %q, want %q", q, order, want)
+		}
+	}
+}
+
+// What a file defines elsewhere does not say that it has more of a sentence. A definition in the
+// sentence itself does.
+func TestRanking_onlyDefinitionsInTheSentenceCount(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		words       []string
+		first, then string
+	}{
+		{[]string{"WRONG", "value", "for", "this", "key"}, "raise(\"WRONG value for this key\")\nraise(key, key)\n", "func value() {\n}\n// WRONG value for this key\n"},
+		{[]string{"WRONG", "value", "for", "a", "key"}, strings.Repeat("a ", 2*maxJoinedMatches) + "\nraise(\"WRONG value for a key\")\n", "// WRONG value for a key\n"},
+		{[]string{"int", "add", "table", "value"}, "int add(table, value);\n\nint add(table, value) {\n", "int add(table, value);\n// value\n// value\n"},
+	} {
+		tree := map[string][]string{"b.c": {tt.first}, "a.c": {tt.then}}
+		w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}, trees: []map[string][]string{tree}}
+		set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+		v, _ := set.Acquire(parts)
+		defer v.Release()
+		and := &query.And{}
+		for _, word := range tt.words {
+			and.Subs = append(and.Subs, &query.Text{Pattern: word, Fold: true})
+		}
+		res, err := v.Search(t.Context(), Request{Q: and, MaxPerFile: 50})
+		if err != nil || len(res.Files) != 2 {
+			t.Fatalf("%q: %d files, %v", tt.words, len(res.Files), err)
+		}
+		if f := res.Files; f[0].Path != "b.c" || !Together(f[0].Score) || !Together(f[1].Score) {
+			t.Errorf("%q: the first is %s with %v, then %s with %v", tt.words, f[0].Path, f[0].Score, f[1].Path, f[1].Score)
 		}
 	}
 }
