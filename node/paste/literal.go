@@ -40,8 +40,8 @@ var variable = regexp.MustCompile(strings.Join([]string{
 }, "|"))
 
 // messagePrefix matches text before a message: "(error) " of a client, "[WARN] " and "ERROR: " of
-// a log, "TypeError: " of a runtime, "Build Warning: " of a tool.
-var messagePrefix = regexp.MustCompile(`^\s*(?:[(\[<][^()\[\]<>]{0,40}[)\]>]|(?:\w+\.)+[A-Z]\w*:|(?:[A-Z]\w* )?[\w.]*(?i:error|exception|warning|panic|fatal|fail(?:ed|ure)?|info|debug|notice|critical|warn):|[-*>|]+)\s*`)
+// a log, "TypeError: " of a runtime, "Build Warning: " of a tool, the code "ERR " of a protocol.
+var messagePrefix = regexp.MustCompile(`^\s*(?:[(\[<][^()\[\]<>]{0,40}[)\]>]|(?:\w+\.)+[A-Z]\w*:|(?:[A-Z]\w* )?[\w.]*(?i:error|exception|warning|panic|fatal|fail(?:ed|ure)?|info|debug|notice|critical|warn):|[A-Z][A-Z0-9_]{2,}\s|[-*>|]+)\s*`)
 
 // hole replaces a value that a program filled in.
 const hole = "\x00"

@@ -331,6 +331,8 @@ func TestMessagePattern_findsTheSourceOfAMessage(t *testing.T) {
 		{"# Can't open the append-only file x.aof.1: Permission denied", `"Can't open the append-only file %s: %s"`},
 		{"requests.exceptions.MissingSchema: Invalid URL 'x': No scheme supplied. Perhaps you meant https://x?", `f"Invalid URL {url!r}: No scheme supplied. "`},
 		{"failed to open store: set log info: failed to get last index", `fmt.Errorf("set log info: %s", err)`},
+		{"ERR value is not an integer or out of range", `addReplyError(c,"value is not an integer or out of range");`},
+		{"E_LIMIT this plan has no room for another one", `fail(E_LIMIT, "this plan has no room for another one")`},
 		// The source has the text in pieces.
 		{"TypeError: The view function for 'index' did not return a valid response. The function either returned None or ended without a return statement.", `" return a valid response. The function either returned"`},
 		{"Error: Failed to find the application in module 'wsgi'. Use 'wsgi:name' to specify one.", `"Failed to find the application in module"`},
@@ -362,6 +364,17 @@ func TestMessagePattern_findsTheSourceOfAMessage(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("no pattern of %q finds %s: %+v", c.message, c.source, patterns)
+		}
+	}
+}
+
+// What a protocol, a client or a log puts before a message is left out before any other part is.
+func TestMessagePattern_leavesOutWhatPrecedesTheMessageFirst(t *testing.T) {
+	t.Parallel()
+	for _, before := range []string{"ERR ", "(error) ", "E_LIMIT ", "[WARN] ", "TypeError: "} {
+		const message = "value is not an integer or out of range"
+		if patterns := Literal(before + message); len(patterns) < 2 || patterns[1].Text != message {
+			t.Errorf("after %q: %+v", before, patterns)
 		}
 	}
 }

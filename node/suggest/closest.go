@@ -22,6 +22,7 @@ type closeness struct {
 	defined bool // it has the name of a setting before a colon, a comma or an equals sign
 	logged  bool // the message names the file and a line of it, as in [E 03:04 web:1590]
 	named   bool // the message names its repository, as in httpx.ReadTimeout or rg: no match
+	raised  bool // a match of all of it is in code that may print it: neither in a header nor in a comment
 	words   int  // words of the message around a match
 	quoted  bool // a match is within quotes
 	spread  int  // bytes of its shortest match: a source has short verbs where a message has values
@@ -40,7 +41,7 @@ func closestFirst(files []search.File, p *paste.Pattern, message string) {
 	}
 	slices.SortStableFunc(files, func(a, b search.File) int {
 		x, y := of[key(&a)], of[key(&b)]
-		return cmp.Or(y.source-x.source, y.names-x.names, compareBools(y.prose, x.prose), compareBools(y.defined, x.defined), y.longest-x.longest, compareBools(y.logged, x.logged), compareBools(y.named, x.named), y.words-x.words, compareBools(y.quoted, x.quoted), x.spread-y.spread)
+		return cmp.Or(y.source-x.source, y.names-x.names, compareBools(y.prose, x.prose), compareBools(y.defined, x.defined), y.longest-x.longest, compareBools(y.logged, x.logged), compareBools(y.named, x.named), compareBools(y.raised, x.raised), y.words-x.words, compareBools(y.quoted, x.quoted), x.spread-y.spread)
 	})
 }
 
@@ -74,6 +75,7 @@ func closenessOf(f *search.File, p *paste.Pattern, words []string) closeness {
 		for _, r := range chunk.Ranges {
 			c.defined = c.defined || p.Name && definesSetting(&chunk, r)
 			c.quoted = c.quoted || isQuoted(&chunk, r)
+			c.raised = c.raised || !alternatives && !header.MatchString(f.Path) && !isRemark(&chunk, r)
 			if size := int(r.End.Offset) - int(r.Start.Offset); !alternatives && (c.spread == 0 || size < c.spread) {
 				c.spread = size
 			}
@@ -129,6 +131,18 @@ func isWordRune(r rune) bool {
 func isQuoted(chunk *shard.Chunk, r shard.Range) bool {
 	before, _ := cutAt(chunk, r.Start)
 	return bytes.ContainsAny(before[bytes.LastIndexByte(before, '\n')+1:], "\"'`")
+}
+
+// header matches files that declare what others do: the text of a message is there for them.
+var header = regexp.MustCompile(`(?i)(?:\.(?:h|hh|hpp|hxx|pyi)|\.d\.ts)$`)
+
+// remark matches the beginning of a line that is a comment.
+var remark = regexp.MustCompile(`^\s*(?://|/?\*|#(?:\s|$)|--\s|;)`)
+
+// isRemark reports whether the line of a match begins as a comment.
+func isRemark(chunk *shard.Chunk, r shard.Range) bool {
+	before, _ := cutAt(chunk, r.Start)
+	return remark.Match(before[bytes.LastIndexByte(before, '\n')+1:])
 }
 
 // identifier matches a name of source code: with an underscore or a capital letter in it.

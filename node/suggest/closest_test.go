@@ -50,6 +50,10 @@ func TestNearestMatch_listsTheFileThatPrintsTheMessageFirst(t *testing.T) {
 		{"transfer error 28", "transfer error", []search.File{matchIn("send.go", `"a transfer error"`, "transfer error"), matchIn("send.shoptest", `"transfer error 28"`, "transfer error")}},
 		{"transfer error 28", "transfer error", []search.File{matchIn("send.go", `"a transfer error"`, "transfer error"), matchIn("po/de.po", `"transfer error 28"`, "transfer error")}},
 		{"[E 260102 15:04:05 web:1590] unexpected end", "unexpected end", []search.File{matchIn("web.py", `"unexpected end"`, "unexpected end"), matchIn("stream.py", `"unexpected end"`, "unexpected end")}},
+		{"(fail) transfer error 28", "transfer error", []search.File{matchIn("send.c", `"-transfer error"`, "transfer error"), matchIn("api.h", `#define FAIL_28 "-transfer error"`, "transfer error")}},
+		{"transfer error 28", "transfer error", []search.File{matchIn("send.py", `raise("a transfer error")`, "transfer error"), matchIn("use.py", `# after "a transfer error"`, "transfer error")}},
+		{"transfer error 28", "transfer error", []search.File{matchIn("api.h", `E("transfer error")`, "transfer error"), matchIn("use.c", `/* a transfer error */`, "transfer error")}},
+		{"where is the table resized", "is the table|the table resized", []search.File{matchIn("table.c", "* as the table resized where it is", "the table resized"), matchIn("help.c", `"this is the table of keys"`, "is the table")}},
 		{"all of it or some", "all of it|some", []search.File{
 			matchIn("all.go", `"all of it"`, "all of it"),
 			matchIn("some.go", `"some or it"`, "some"),
