@@ -60,8 +60,8 @@ const (
 	kinds
 )
 
-// varintMax is the number of ids up to which a list is a varint list. Such a list is smaller than
-// the others, but can only be read from its beginning.
+// varintMax is the number of ids up to which a list is a varint list, unless a bitmap of the segment
+// is not longer. Such a list is smaller than a sliced one, but can only be read from its beginning.
 const varintMax = 256
 
 // Parts of a sliced list. A slice with at least sliceBytes units is a bitmap, because the low bytes
@@ -165,27 +165,17 @@ func (e *encoder) addIDs(key uint32, ids []uint16) {
 		e.entries = binary.LittleEndian.AppendUint16(e.entries, ids[0])
 		e.entries = binary.LittleEndian.AppendUint16(e.entries, ids[1])
 
-	// Ids ascend, so their differences are small and mostly one byte.
-	case len(ids) <= varintMax:
-		e.startEntry(key, kindVarint)
-		e.lists = appendDeltas(e.lists, ids)
-		e.endEntry(len(ids), len(e.lists)-from)
-
-	// Longer lists are sliced or a flat bitmap, whichever is smaller.
 	default:
-		e.buf = appendSliced(e.buf[:0], ids)
-		if len(e.buf) >= 8*e.words {
-			var b Bitmap
-			for _, id := range ids {
-				b.Set(id)
-			}
-			e.startEntry(key, kindFlat)
-			e.lists = appendFlat(e.lists, &b, e.words)
+		kind := kindVarint
+		if len(ids) <= varintMax {
+			e.lists = appendDeltas(e.lists, ids) // ascending ids have small differences, mostly of one byte
 		} else {
-			e.startEntry(key, kindSliced)
-			e.lists = append(e.lists, e.buf...)
+			kind, e.lists = kindSliced, appendSliced(e.lists, ids)
 		}
-
+		if len(e.lists)-from >= 8*e.words {
+			kind, e.lists = kindFlat, appendFlatIDs(e.lists[:from], ids, e.words)
+		}
+		e.startEntry(key, kind)
 		e.endEntry(len(ids), len(e.lists)-from)
 	}
 }
@@ -246,7 +236,11 @@ func appendBitmapList(dst []byte, b *Bitmap, n, words int) (kind int, _ []byte) 
 	}
 
 	if n > 2 {
-		return kindVarint, appendDeltas(dst, ids)
+		from := len(dst)
+		if dst = appendDeltas(dst, ids); len(dst)-from < 8*words {
+			return kindVarint, dst
+		}
+		return kindFlat, appendFlat(dst[:from], b, words)
 	}
 	for _, id := range ids {
 		dst = binary.LittleEndian.AppendUint16(dst, id)
@@ -260,6 +254,16 @@ func appendBitmapList(dst []byte, b *Bitmap, n, words int) (kind int, _ []byte) 
 func appendFlat(dst []byte, b *Bitmap, words int) []byte {
 	for _, w := range b[:words] {
 		dst = binary.LittleEndian.AppendUint64(dst, w)
+	}
+	return dst
+}
+
+// appendFlatIDs appends a flat list of ids.
+func appendFlatIDs(dst []byte, ids []uint16, words int) []byte {
+	from := len(dst)
+	dst = append(dst, make([]byte, 8*words)...)
+	for _, id := range ids {
+		dst[from+int(id>>3)] |= 1 << (id & 7)
 	}
 	return dst
 }

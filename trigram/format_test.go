@@ -38,3 +38,37 @@ func TestPostingList_withUnitsBeyondItsSegmentIsCorrupt(t *testing.T) {
 		}
 	}
 }
+
+// Most repositories are small. In their segments a bitmap is shorter than the differences of ids.
+func TestPostingList_isABitmapWhereThatIsNotLonger(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ units, ids, kind, size int }{
+		{64, 2, kindInline2, 0}, {64, 7, kindVarint, 7}, {64, 8, kindFlat, 8}, {64, 64, kindFlat, 8},
+		{65, 15, kindVarint, 15}, {65, 16, kindFlat, 16},
+		{2048, 255, kindVarint, 255}, {2048, 256, kindFlat, 256}, {2112, 256, kindVarint, 256},
+		{65536, 256, kindVarint, 256}, {65536, 257, kindSliced, 32 + 33 + 2}, {65536, 65536, kindFlat, 8192},
+	} {
+		var ids []uint16
+		var b Bitmap
+		for id := range c.ids {
+			ids = append(ids, uint16(id))
+			b.Set(uint16(id))
+		}
+		for name, add := range map[string]func(*encoder){
+			"ids": func(e *encoder) { e.addIDs(0x616263, ids) }, "bitmap": func(e *encoder) { e.addBitmap(0x616263, &b) },
+		} {
+			var e encoder
+			e.reset(c.units)
+			add(&e)
+			s := &segment{units: c.units, blocks: e.blocks, entries: e.entries, lists: e.lists, touch: func(int, int, int) error { return nil }}
+			l, err := s.findList(0x616263, new(Work))
+			var got Bitmap
+			if err == nil {
+				err = l.orInto(&got, c.units, new(Work))
+			}
+			if err != nil || int(l.kind) != c.kind || len(e.lists) != c.size || got != b {
+				t.Errorf("%d of %d units by %s: kind %d of %d bytes, equal %v, %v; want kind %d of %d", c.ids, c.units, name, l.kind, len(e.lists), got == b, err, c.kind, c.size)
+			}
+		}
+	}
+}
