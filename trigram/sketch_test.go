@@ -2,6 +2,7 @@ package trigram
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand"
 	"regexp"
@@ -116,7 +117,7 @@ func TestSketch_rulesOutTextsWithoutAMatch(t *testing.T) {
 		for _, noun := range parts {
 			asked++
 			re := parse(t, verb+"_"+noun+`\(`)
-			if FromRegexp(re, false).MayMatch(s) {
+			if FromRegexp(re, false).MayMatch(&s.Set) {
 				wrong++
 			}
 			if Ask(re).MayMatch(s) {
@@ -132,8 +133,35 @@ func TestSketch_rulesOutTextsWithoutAMatch(t *testing.T) {
 	noise := make([]byte, 1<<20)
 	r.Read(noise)
 	copy(noise[1<<19:], "needle")
-	if !FromLiteral("needle", false).MayMatch(NewSketch(noise)) {
+	if !FromLiteral("needle", false).MayMatch(NewSet(noise)) {
 		t.Error("the needle in the noise is ruled out")
+	}
+}
+
+// Sets are written one behind the other, and a damaged one is refused.
+func TestSet_isReadAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	var all []byte
+	var want []*Set
+	for _, text := range []string{"", "needle", "\u212a", strings.Repeat("some lines\n", 9000)} {
+		want = append(want, NewSet([]byte(text)))
+		all = want[len(want)-1].AppendTo(all)
+	}
+	rest := all
+	for i, s := range want {
+		got, after, err := ReadSet(rest)
+		if err != nil || got.special != s.special || got.trigrams.shift != s.trigrams.shift || !bytes.Equal(got.trigrams.bits, s.trigrams.bits) {
+			t.Fatalf("set %d: %v", i, err)
+		}
+		rest = after
+	}
+	if len(rest) > 0 {
+		t.Errorf("%d bytes are left", len(rest))
+	}
+	for _, damaged := range [][]byte{nil, {leastSketch}, {mostSketch + 1, 0}, {0}, all[:100]} {
+		if _, _, err := ReadSet(damaged); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%d bytes that are no set: %v", len(damaged), err)
+		}
 	}
 }
 

@@ -9,7 +9,7 @@
 //
 // A text belongs to one changed file of one commit: first its removed lines, then its added ones.
 // Texts are stored in pages. A page is one document of the postings of package trigram, so a small
-// change needs no document of its own. Commits have numbers, and a parent has a lower number than
+// change needs no document of its own. A file with few texts has sets of trigrams instead. Commits have numbers, and a parent has a lower number than
 // its children, so one pass over the numbers finds the commits that each revision reaches.
 //
 // The package handles one repository at a time. It knows no nodes, users or names of repositories.
@@ -40,6 +40,8 @@ const (
 	secLineBlocks                              // the same of lines
 	secMessageDict                             // the dictionary of pages of messages
 	secLineDict                                // of lines
+	secMessageSets                             // of each page of messages its set of trigrams; empty where messages have postings
+	secLineSets                                // the same of lines
 	secMessageText   file.SectionID = 1 << 16  // postings of messages, a section for each segment
 	secLineText      file.SectionID = 2 << 16  // postings of lines
 )

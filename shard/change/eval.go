@@ -547,7 +547,7 @@ func (e *evaluation) unitsOf(pages *pageColumn, p *pattern, segment int) (*trigr
 	}
 	all := e.known.units[p]
 	if all == nil {
-		all = make([]*trigram.Bitmap, pages.post.Segments())
+		all = make([]*trigram.Bitmap, pages.segments())
 		e.known.units[p] = all
 	}
 	if segment >= len(all) {
@@ -555,10 +555,46 @@ func (e *evaluation) unitsOf(pages *pageColumn, p *pattern, segment int) (*trigr
 	}
 	if all[segment] == nil {
 		units := &trigram.Bitmap{}
-		if _, err := pages.post.Search(segment, p.formula, nil, &e.scratch, units); err != nil {
-			return nil, e.x.f.Damaged("postings: %v", err)
+		var err error
+		if len(pages.sets) > 0 {
+			err = pages.unitsBySets(p.formula, units)
+		} else {
+			_, err = pages.post.Search(segment, p.formula, nil, &e.scratch, units)
+		}
+		if err != nil {
+			return nil, e.x.f.Damaged("what pages have: %v", err)
 		}
 		all[segment] = units
 	}
 	return all[segment], nil
+}
+
+// segments returns how many segments the units of all pages have.
+func (p *pageColumn) segments() int {
+	if len(p.sets) > 0 {
+		return 1 // fewLines has less than 65,536 units
+	}
+	return p.post.Segments()
+}
+
+// unitsBySets finds the units of the pages whose set of trigrams leaves them.
+func (p *pageColumn) unitsBySets(f *trigram.Formula, units *trigram.Bitmap) error {
+	sets := p.sets
+	for i := range p.len() {
+		first, n := p.units(i)
+		if first == none {
+			continue
+		}
+		set, rest, err := trigram.ReadSet(sets)
+		if err != nil {
+			return err
+		}
+		if f.MayMatch(set) {
+			for u := range n {
+				units.Set(uint16(first + u))
+			}
+		}
+		sets = rest
+	}
+	return nil
 }

@@ -92,11 +92,22 @@ func (x *index) read() error {
 	}
 
 	x.messages.texts, x.lines.texts = x.m.Commits, x.m.Files
-	if x.messages.post, err = x.postings(secMessageText, x.m.MessageSegments); err != nil {
-		return err
+	for _, p := range []struct {
+		column     *pageColumn
+		sets, text file.SectionID
+		segments   int
+	}{
+		{&x.messages, secMessageSets, secMessageText, x.m.MessageSegments},
+		{&x.lines, secLineSets, secLineText, x.m.LineSegments},
+	} {
+		if p.column.sets, err = x.f.Bytes(p.sets); err != nil {
+			return err
+		}
+		if p.column.post, err = x.postings(p.text, p.segments); err != nil {
+			return err
+		}
 	}
-	x.lines.post, err = x.postings(secLineText, x.m.LineSegments)
-	return err
+	return nil
 }
 
 // postings opens segments. Their bytes are checked at their first use.

@@ -26,7 +26,7 @@ type Tip struct {
 
 // manifestFormat is the format of manifests. A log of an older format is rebuilt; one of a newer
 // format stays unchanged.
-const manifestFormat = 3
+const manifestFormat = 4
 
 const manifestName = "manifest.json"
 

@@ -31,6 +31,15 @@ const (
 	maxPage = 16 << 20
 )
 
+// Most repositories have few commits, and for few texts postings take as much space as the texts. So these
+// have long pages, and a set of trigrams for each page instead of postings. Tests have smaller sizes.
+var (
+	fewMessages = pageBytes // bytes of messages up to which they have sets
+	fewLines    = 1 << 20   // the same of lines, at most a segment of postings
+)
+
+const setPage = 64 << 10 // bytes of a page with a set, at most, unless it is one long text
+
 // blockOf returns the size of the blocks of a page.
 func blockOf(page int) int {
 	if page > longBlock {
@@ -61,6 +70,10 @@ type pages struct {
 	out      *file.Writer
 	post     *trigram.Writer
 	segments [][]byte
+	few      int    // bytes of all pages up to which they have sets instead of postings
+	withSets bool   // they have
+	sets     []byte // one for each page with a text; see [trigram.Set]
+	units    uint32 // of these pages
 	table    []byte // of pageEntry
 	blocks   []byte // lengths
 	dict     []byte
@@ -84,8 +97,8 @@ type rawPage struct {
 	bytes []byte
 }
 
-func newPages(out *file.Writer) *pages {
-	p := &pages{out: out}
+func newPages(out *file.Writer, few int) *pages {
+	p := &pages{out: out, few: few}
 	p.post = trigram.New(trigram.Options{Emit: func(parts ...[]byte) error {
 		p.segments = append(p.segments, slices.Concat(parts...))
 		return nil
@@ -139,6 +152,11 @@ func (p *pages) begin() {
 		}
 		p.dict = lz.Train(samples, size)
 	}
+	p.writeEarly()
+}
+
+// writeEarly writes the pages that waited.
+func (p *pages) writeEarly() {
 	p.enc = lz.NewEncoder(p.dict)
 	for _, page := range p.early {
 		p.write(page)
@@ -146,11 +164,39 @@ func (p *pages) begin() {
 	p.early = nil
 }
 
+// joinEarly joins the pages that wait to pages of at most setPage bytes.
+func (p *pages) joinEarly() {
+	var out []rawPage
+	for i := 0; i < len(p.early); {
+		page := rawPage{first: p.early[i].first}
+		var tail []byte // hunks
+		for first := i; i < len(p.early) && (i == first || len(page.bytes)+len(tail)+len(p.early[i].bytes) <= setPage); i++ {
+			next := p.early[i]
+			page.bytes, tail = append(page.bytes, next.bytes[:next.text]...), append(tail, next.bytes[next.text:]...)
+		}
+		page.text = len(page.bytes)
+		page.bytes = append(page.bytes, tail...)
+		out = append(out, page)
+	}
+	p.early = out
+}
+
+// index makes what a search needs to leave the page out, and returns its first unit.
+func (p *pages) index(text []byte) (unit uint32) {
+	if p.withSets {
+		p.sets = trigram.NewSet(text).AppendTo(p.sets)
+		unit, p.units = p.units, p.units+trigram.Units(len(text))
+		return unit
+	}
+	unit, _, p.err = p.post.Add(text, 0)
+	return unit
+}
+
 // write writes a page.
 func (p *pages) write(page rawPage) {
 	unit := uint32(none)
 	if page.text > 0 && p.err == nil {
-		unit, _, p.err = p.post.Add(page.bytes[:page.text], 0)
+		unit = p.index(page.bytes[:page.text])
 	}
 	for _, v := range []uint32{page.first, unit, uint32(page.text), uint32(len(page.bytes)), uint32(len(p.blocks) / 2)} {
 		p.table = append32(p.table, v)
@@ -170,7 +216,14 @@ func (p *pages) write(page rawPage) {
 
 // finish writes the last pages, and ends the postings.
 func (p *pages) finish() error {
-	if p.flush(); p.enc == nil {
+	p.flush()
+	switch {
+	case p.enc != nil:
+	case p.waiting <= p.few:
+		p.withSets = true
+		p.joinEarly()
+		p.writeEarly()
+	default:
 		p.begin()
 	}
 	if p.err == nil {
@@ -192,7 +245,8 @@ type pageColumn struct {
 	blocks file.Column16
 	dict   []byte
 	post   *trigram.Index
-	texts  int // of all pages
+	sets   []byte // of each page with a text, instead of postings; empty with those
+	texts  int    // of all pages
 }
 
 // pageRow is a row of the table.

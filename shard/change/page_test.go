@@ -17,12 +17,16 @@ import (
 // whole texts finds.
 func TestPages_ofRandomTextsAreReadAndSearchedInParts(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(4) {
+	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			rnd := rand.New(rand.NewPCG(seed, 7))
+			few := int(seed%2) * dictText // all that a set can have, or nothing
 			files := randomFiles(rnd)
-			x := indexOf(t, files)
+			x := indexOf(t, files, few)
+			if withSets := len(x.lines.sets) > 0; withSets != (few > 0) || x.lines.len() < 2 {
+				t.Fatalf("%d pages, sets of trigrams: %t, want %t", x.lines.len(), withSets, few > 0)
+			}
 			e := newEvaluation(x, nil, true, nil)
 			e.ctx = t.Context()
 			for range 12 {
@@ -138,14 +142,16 @@ func randomLines(rnd *rand.Rand) (lines []byte) {
 	return lines
 }
 
-// indexOf writes a commit that changes some files, and opens its file.
-func indexOf(t *testing.T, files []*git.PatchFile) *index {
+// indexOf writes a commit that changes some files, and opens its file. Up to few bytes of lines have sets of
+// trigrams.
+func indexOf(t *testing.T, files []*git.PatchFile, few int) *index {
 	t.Helper()
 	dir := t.TempDir()
 	w, err := newRecorder(dir, 0, func(string) (uint32, bool) { return 0, false })
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.lines.few = few
 	err = w.Commit(&git.PatchCommit{ID: strings.Repeat("ab", 20), Message: "message"})
 	for _, f := range files {
 		if err == nil {

@@ -19,6 +19,7 @@ import (
 func init() {
 	if os.Getenv("SHOAL_CHANGES_MIRRORS") == "" { // the benchmark measures the real ones
 		pieceSize, countedBlocks, facetedBlocks = 3, 2, 4
+		fewMessages, fewLines = 1<<10, 2<<10
 	}
 }
 

@@ -82,7 +82,7 @@ func newRecorder(dir string, base int, parent func(id string) (uint32, bool)) (*
 	if err != nil {
 		return nil, err
 	}
-	w := &recorder{out: out, base: base, parent: parent, own: map[string]uint32{}, messages: newPages(out), lines: newPages(out)}
+	w := &recorder{out: out, base: base, parent: parent, own: map[string]uint32{}, messages: newPages(out, fewMessages), lines: newPages(out, fewLines)}
 	out.Begin(secBlocks)
 	return w, nil
 }
@@ -191,17 +191,18 @@ func (w *recorder) finish() error {
 	}
 	w.out.End()
 	for _, p := range []struct {
-		pages               *pages
-		table, blocks, dict file.SectionID
-		text                file.SectionID
-		count               *int
+		pages                     *pages
+		table, blocks, dict, sets file.SectionID
+		text                      file.SectionID
+		count                     *int
 	}{
-		{w.messages, secMessagePages, secMessageBlocks, secMessageDict, secMessageText, &w.m.MessageSegments},
-		{w.lines, secLinePages, secLineBlocks, secLineDict, secLineText, &w.m.LineSegments},
+		{w.messages, secMessagePages, secMessageBlocks, secMessageDict, secMessageSets, secMessageText, &w.m.MessageSegments},
+		{w.lines, secLinePages, secLineBlocks, secLineDict, secLineSets, secLineText, &w.m.LineSegments},
 	} {
 		w.out.Add(p.table, p.pages.table)
 		w.out.Add(p.blocks, p.pages.blocks)
 		w.out.Add(p.dict, p.pages.dict)
+		w.out.Add(p.sets, p.pages.sets)
 		for i, s := range p.pages.segments {
 			w.out.Add(p.text+file.SectionID(i), s)
 		}
