@@ -18,6 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/node/host/hosttest"
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/operate"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
 // A host refuses the token of a connection. Its repositories can be searched for 30 more days at
@@ -82,6 +83,12 @@ func TestRefusedToken_hidesRepositoriesAfterThirtyDays(t *testing.T) {
 			list, other := n.Browse.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{})
 			if other != nil || len(list.Repos) != repos || (err == nil) != (repos == 2) {
 				t.Errorf("listed are %+v, %v; the file is read with %v", list, other, err)
+			}
+
+			// Index files that hold both count for nobody who may not see everything.
+			blind, err := n.Search.Search(t.Context(), catalog.Guest(), search.Request{Query: "beluga"})
+			if err != nil || len(blind.Files) != 1 || (blind.Stats.ShardsRequired == 0) != (repos == 1) {
+				t.Errorf("a guest finds %+v, %v", blind, err)
 			}
 
 			st := n.Status()

@@ -127,6 +127,10 @@ func (v *View) Enforces() bool {
 	return v.FileError() != nil
 }
 
+// Refused reports whether the repositories of some connection are hidden from everybody, because its
+// host has refused its token for long. It does not depend on which repositories it has.
+func (v *View) Refused() bool { return len(v.hiddenConnections()) > 0 }
+
 // listedSet returns the set of all shown repositories.
 func (v *View) listedSet() *roaring.Bitmap { return v.CachedSet("listed", v.Shown) }
 

@@ -95,7 +95,9 @@ func (g *Gate) WorksFor(account string) (v catalog.Viewer, ok bool) {
 
 // Blind reports whether numbers per index file must be hidden: a file may contain repositories that
 // the viewer must not see. It does not depend on which repositories exist.
-func (r *Repos) Blind() bool { return r.View.Enforces() && (!r.viewer.All || r.viewer.Only != nil) }
+func (r *Repos) Blind() bool {
+	return (!r.viewer.All || r.viewer.Only != nil) && (r.View.Enforces() || r.View.Refused())
+}
 
 // Pass carries a viewer from the node that admitted it to a node with the data. It only travels
 // between nodes, which trust each other by the cluster key.
