@@ -45,8 +45,8 @@ func aCardTellsOfAName(t *testing.T, s *site) {
 	b.hover("Greeting")
 	b.until("the card", is+` === 'Greeting'`)
 	for what, js := range map[string]string{
-		"its definition":       `/^greet\/greet\.go:4\b/.test(` + card + `.querySelector('.named a').textContent)`,
-		"the kind":             card + `.querySelector('.named').textContent.includes('func')`,
+		"its definition":       card + `.querySelector('h3').textContent === 'greet/greet.go' && ` + card + `.querySelector('.uses a').textContent.startsWith('4')`,
+		"the kind":             card + `.querySelector('.uses').textContent.includes('func')`,
 		"how often":            `/1 definition, \d+ references/.test(` + card + `.textContent)`,
 		"how it is known":      card + `.textContent.includes('by name, not by compiler')`,
 		"the focus stays":      `document.activeElement === document.body`,
@@ -59,7 +59,7 @@ func aCardTellsOfAName(t *testing.T, s *site) {
 
 	// From the card to the panel of all places.
 	b.click("#card [data-name]")
-	b.until("the panel", `document.querySelector('#panel[open] .named') && !`+is+` && !`+card+`.checkVisibility()`)
+	b.until("the panel", `document.querySelector('#panel[open] .uses') && !`+is+` && !`+card+`.checkVisibility()`)
 	b.press("Escape")
 
 	b.hover("Greeting")

@@ -209,9 +209,9 @@ func theKeyboardKeepsItsPlace(t *testing.T, s *site) {
 	walk(browse(appRepo, "", "blob", "main.go"),
 		step{[]string{"r"}, is("#lookup input") + ` && [...document.querySelectorAll('#namesHere option')].some(o => o.value === 'Greeting')`},
 		step{[]string{"Escape"}, is("#code") + ` && document.getElementById('lookup').hidden`},
-		step{[]string{"r", "Greeting", "Enter"}, is("#panel[open] .named a") + ` && document.querySelector('#panel h2').textContent === '1 definition'`},
+		step{[]string{"r", "Greeting", "Enter"}, is("#panel[open] .uses a") + ` && document.querySelector('#panel h2').textContent === '1 definition'`},
 		step{[]string{"Escape"}, is("#code")},
-		step{[]string{"r", "Greeting", "Enter"}, is("#panel[open] .named a")})
+		step{[]string{"r", "Greeting", "Enter"}, is("#panel[open] .uses a")})
 
 	// What is there to be copied is selected by the focus, and only then.
 	b.goTo("/settings/agents", 200)

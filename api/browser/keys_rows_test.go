@@ -72,9 +72,9 @@ var keyRows = []keyRow{
 		{"b", "blame", in("/-/blame/")},
 	}},
 	{"Definitions and references", "/browse/local/app/-/blob/main.go", aGuest, []string{"GET /browse/*/-/blob"}, []keyStep{
-		{"r, type Greeting, Enter", "the panel, with the focus on the definition", focus("#panel[open] .named a")},
+		{"r, type Greeting, Enter", "the panel, with the focus on the definition", focus("#panel[open] .uses a")},
 		{"Esc", "it is closed, the text has the focus", focus("#code") + " && !" + element("#panel[open]")},
-		{"r, type Greeting, Enter", "the panel again", focus("#panel[open] .named a")},
+		{"r, type Greeting, Enter", "the panel again", focus("#panel[open] .uses a")},
 		{"Enter", "the file of the definition", in("/-/blob/greet/greet.go")},
 	}},
 	{"A document", "/browse/local/app/-/blob/docs/guide.md", aGuest, []string{"GET /browse/*/-/blob"}, []keyStep{

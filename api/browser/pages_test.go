@@ -164,7 +164,7 @@ func (s *site) states() []state {
 		{name: "the panel of a name", path: blob("greet/greet.go"), act: func(b *tab) {
 			eval[bool](b, `document.querySelector('#symbols details').open = true`) // a phone has it closed
 			b.click("aside a[data-name]")
-			b.until("the panel", `document.querySelector('#panel[open] .named')`)
+			b.until("the panel", `document.querySelector('#panel[open] .uses')`)
 		}},
 		{name: "the card of a name", path: blob("main.go"), act: func(b *tab) {
 			b.hover("Greeting")

@@ -164,7 +164,7 @@ func aNameLeadsToItsPlaces(t *testing.T, s *site) {
 	panel := `document.querySelector('#panel[open]')`
 	for i, st := range []step{
 		{[]string{"r"}, panel + ` && ` + panel + `.textContent.includes('by name, not by compiler')`},
-		{nil, `[...document.querySelectorAll('#panel h2')].map(e => e.textContent)[0] === '1 definition' && document.querySelector('#panel .named a').textContent.startsWith('greet/greet.go:')`},
+		{nil, `[...document.querySelectorAll('#panel h2')].map(e => e.textContent)[0] === '1 definition' && document.querySelector('#panel h3').textContent === 'greet/greet.go'`},
 		{nil, `document.activeElement.closest('#panel')`},
 		{[]string{"Escape"}, `!` + panel},
 		{[]string{"l"}, `document.activeElement.closest('#goto')`},

@@ -1,10 +1,13 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"html/template"
 	"slices"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/call"
@@ -26,8 +29,34 @@ const (
 
 // namedLine is a line with the name.
 type namedLine struct {
-	Where, URL, Kind string
-	Code             template.HTML
+	File, URL, Kind string
+	Line            int
+	Code            template.HTML
+	outside         bool // in a comment or a text
+}
+
+// Where is the line for display.
+func (l namedLine) Where() string { return fmt.Sprintf("%s:%d", l.File, l.Line) }
+
+// byFile splits lines by their files, which keep their order.
+func byFile(lines []namedLine) (out [][]namedLine) {
+	for _, l := range lines {
+		i := slices.IndexFunc(out, func(of []namedLine) bool { return of[0].File == l.File })
+		if i < 0 {
+			i, out = len(out), append(out, nil)
+		}
+		out[i] = append(out[i], l)
+	}
+	return out
+}
+
+// namesPage is what the page, the panel and the card of a name show.
+type namesPage struct {
+	place
+	Name, Whole, Other      string
+	All, Found              bool
+	Defined, Used, Said     [][]namedLine // by file; Said in comments and texts
+	Definitions, References string
 }
 
 // names shows where a name is defined and used: in this repository, or in all with scope=all.
@@ -57,24 +86,23 @@ func (p *reading) names(ctx context.Context, v *layout.Visit, l place) error {
 		return err
 	}
 
-	data := struct {
-		place
-		Name, Whole, Other      string
-		All                     bool
-		Defined, Used           []namedLine
-		Definitions, References string
-	}{
-		place: l, Name: name, All: all, Defined: p.namedLines(definitions, l), Used: p.namedLines(references, l),
+	data := namesPage{
+		place: l, Name: name, All: all, Whole: l.At("names", "") + "?" + namesQuery(name, all), Other: l.At("names", "") + "?" + namesQuery(name, !all),
 		Definitions: atLeast(definitions, "definition", "definitions"), References: atLeast(references, "reference", "references"),
 	}
+	defined := p.namedLines(definitions, name, l)
 
-	data.Whole, data.Other = l.At("names", "")+"?"+namesQuery(name, all), l.At("names", "")+"?"+namesQuery(name, !all)
+	used := p.namedLines(references, name, l)
 
 	// A card only has room for a few lines.
 	if v.Part == "card" {
-		data.Defined = data.Defined[:min(len(data.Defined), cardLines)]
+		data.Found = len(defined)+len(used) > 0
+		data.Defined = byFile(defined[:min(len(defined), cardLines)])
 		return v.Show(layout.Head{}, cardTemplate, data)
 	}
+	said := slices.DeleteFunc(slices.Clone(used), func(l namedLine) bool { return !l.outside })
+	data.Defined, data.Said = byFile(defined), byFile(said)
+	data.Used = byFile(slices.DeleteFunc(used, func(l namedLine) bool { return l.outside }))
 	return v.Show(layout.Head{Title: name, Page: "names", Scripts: []string{"js/file.js"}}, namesTemplate, data)
 }
 
@@ -97,7 +125,7 @@ func atLeast(r *symbols.SymbolResponse, one, many string) string {
 
 // namedLines turns the symbols of an answer into rows with links. Rows of the page's repository
 // link to the page's revision.
-func (p *reading) namedLines(r *symbols.SymbolResponse, l place) []namedLine {
+func (p *reading) namedLines(r *symbols.SymbolResponse, name string, l place) []namedLine {
 	var out []namedLine
 	for i := range r.Files {
 		f := &r.Files[i]
@@ -114,29 +142,47 @@ func (p *reading) namedLines(r *symbols.SymbolResponse, l place) []namedLine {
 
 			m := &f.Matches[k]
 			// A line may be a whole file, so show its beginning.
-			line := m.Line[:min(len(m.Line), longestLine)]
-			row := namedLine{Where: f.Path, URL: lineOf(address(f.Repository, rev, "blob", f.Path), f.Path, int(m.Range.Start.Line)), Kind: m.Kind}
+			line := bytes.TrimLeft(m.Line[:min(len(m.Line), longestLine)], " \t")
+			row := namedLine{File: f.Path, Line: int(m.Range.Start.Line), Kind: m.Kind, outside: m.OutsideCode}
+			row.URL = lineOf(address(f.Repository, rev, "blob", f.Path), f.Path, row.Line)
 
 			// A use says what it stands in.
-			switch {
-			case m.OutsideCode:
-				row.Kind = "comment or text"
-			case m.Around.Name != "":
+			if m.Around.Name != "" {
 				row.Kind = "in " + layout.Plain(m.Around.Name)
 			}
 
 			if f.Repository != l.Repo {
-				row.Where = f.Repository + " › " + f.Path
+				row.File = f.Repository + " › " + f.Path
 			}
-			row.Where += fmt.Sprintf(":%d", m.Range.Start.Line)
 
 			// A name may stand twice in a line.
 			paint := newPainter(f.Language, m.Open)
-			row.Code = template.HTML(appendCode(nil, line, paint.colours(line), nil))
+			row.Code = template.HTML(appendCode(nil, line, paint.colours(line), spansOf(line, name)))
 			if !slices.Contains(out, row) {
 				out = append(out, row)
 			}
 		}
 	}
 	return out
+}
+
+// spansOf returns where a line has a name that is no part of a longer one.
+func spansOf(line []byte, name string) (out []span) {
+	for at := 0; ; {
+		i := bytes.Index(line[at:], []byte(name))
+		if i < 0 {
+			return out
+		}
+		from := at + i
+		at = from + len(name)
+		before, _ := utf8.DecodeLastRune(line[:from])
+		after, _ := utf8.DecodeRune(line[at:])
+		if !isNameRune(before) && !isNameRune(after) {
+			out = append(out, span{from, at})
+		}
+	}
+}
+
+func isNameRune(r rune) bool {
+	return r == '_' || unicode.IsDigit(r) || unicode.IsLetter(r)
 }

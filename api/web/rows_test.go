@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -104,26 +105,33 @@ func TestSearchPage_showsTheCountOfAFileWithoutChunks(t *testing.T) {
 	}
 }
 
-// A use of a name says what it stands in, once a line.
+// A use of a name says what it stands in, once a line, with the name marked, file by file.
 func TestNamedLines_sayWhatTheyStandIn(t *testing.T) {
 	t.Parallel()
 	at := func(line uint32) shard.Range { return shard.Range{Start: shard.Position{Line: line}} }
 	comment := lex.For("C").After([]byte("/*\n"), 0)
-	r := &symbols.SymbolResponse{Files: []symbols.SymbolFile{{Repository: "r", Path: "a.c", Language: "C", Matches: []symbols.SymbolMatch{
-		{Line: []byte("add();"), Range: at(4), Around: shard.Symbol{Name: "main"}},
-		{Line: []byte(" * if add fails, add again"), Open: comment, Range: at(9), OutsideCode: true},
-		{Line: []byte(" * if add fails, add again"), Open: comment, Range: at(9), OutsideCode: true},
-		{Line: []byte("add();"), Range: at(12)},
-	}}}}
+	use := func(line string, n uint32) symbols.SymbolMatch {
+		return symbols.SymbolMatch{Line: []byte(line), Range: at(n)}
+	}
+	inside, remark := use("add(adder);", 4), use(" * if add fails, add again", 9)
+	inside.Around.Name, remark.Open, remark.OutsideCode = "main", comment, true
+	r := &symbols.SymbolResponse{Files: []symbols.SymbolFile{
+		{Repository: "r", Path: "a.c", Language: "C", Matches: []symbols.SymbolMatch{inside, remark, remark, use("add();", 12)}},
+		{Repository: "other", Path: "a.c", Language: "C", Matches: []symbols.SymbolMatch{use("add", 1)}},
+	}}
 	var got []string
-	for _, row := range (&reading{}).namedLines(r, place{Repo: "r"}) {
-		got = append(got, row.Where+" "+row.Kind)
-		if strings.Contains(row.Where, ":9") && row.Code != `<i class="c"> * if add fails, add again</i>` {
-			t.Errorf("a comment is drawn as %s", row.Code)
+	for _, lines := range byFile((&reading{}).namedLines(r, "add", place{Repo: "r"})) {
+		for _, row := range lines {
+			got = append(got, fmt.Sprint(row.Where(), " ", row.Kind, " ", row.Code, row.outside))
 		}
 	}
-	if want := []string{"a.c:4 in main", "a.c:9 comment or text", "a.c:12 "}; !slices.Equal(got, want) {
-		t.Errorf("they are %q, want %q", got, want)
+	want := []string{
+		`a.c:4 in main <mark>add</mark>(adder);false`,
+		`a.c:9  <i class="c">* if <mark>add</mark> fails, <mark>add</mark> again</i>true`,
+		`a.c:12  <mark>add</mark>();false`, `other › a.c:1  <mark>add</mark>false`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("they are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -1,18 +1,21 @@
 // The panel of a name: where it is defined and used. It opens by r with a word
 // selected or the cursor on it, by a double click with Alt, and from the outline. A
 // click goes to the definition, where there is one; on the definition itself it opens the panel.
-// Without a mouse nothing is selected: r asks for a name then.
+// Without a mouse nothing is selected: r asks for a name then. The panel stays when one goes
+// from it to another file.
 import { keys } from './keys.js';
 import { fetchPart, parse, say } from './part.js';
 
-const root = document.querySelector('[data-names]');
-let panel = null, back = null;
+const root = document.querySelector('[data-names]'), places = '.uses a';
+let panel = null, back = null, shown = ''; // the address of what the panel shows
 
 function make() {
   panel = document.createElement('dialog');
   panel.id = 'panel';
   panel.setAttribute('aria-label', 'Definitions and references');
   panel.addEventListener('click', e => {
+    if (e.target.closest('[data-shut]')) shut();
+    if (e.target.closest(places)) sessionStorage.setItem('panel', shown);
     const scope = e.target.closest('a[data-scope]');
     if (scope && !e.ctrlKey && !e.metaKey) { e.preventDefault(); fill(scope.getAttribute('href')); }
   });
@@ -22,7 +25,7 @@ function make() {
 // go leads to the only definition of a name; one is there already where the address is
 // its own.
 function go(from) {
-  const defined = from.querySelectorAll('#names h2:first-of-type + ul a');
+  const defined = from.querySelectorAll('#names .uses:first-of-type a');
   if (defined.length !== 1 || !/^1 definition/.test(from.querySelector('#names h2').textContent)) return false;
   const to = new URL(defined[0].getAttribute('href'), location); // a parsed page has no address of its own
   if (to.pathname + to.hash === location.pathname + location.hash) return false;
@@ -30,17 +33,27 @@ function go(from) {
   return true;
 }
 
-async function fill(url, direct) {
+async function fill(url, direct, beside) {
   try {
     const from = parse(await fetchPart(url, 'names'));
     if (direct && go(from)) return;
     panel.replaceChildren(...from.querySelector('#names').childNodes);
+    panel.querySelector('[data-shut]').hidden = false;
     if (!panel.open) panel.show();
-    const first = panel.querySelector('.named a') || panel.querySelector('a');
-    if (first) first.focus();
+    shown = url;
+    current();
+    if (!beside) panel.querySelector(places)?.focus();
     document.documentElement.dataset.ready = 'names:' + url;
     say(panel.innerText.slice(0, 100));
   } catch { say('The name could not be looked up.'); }
+}
+
+// current marks the place in the panel that the page shows.
+function current() {
+  for (const a of panel?.querySelectorAll(places) || []) {
+    if (a.pathname + a.hash !== location.pathname + location.hash) a.removeAttribute('aria-current');
+    else { a.setAttribute('aria-current', 'location'); a.scrollIntoView({ block: 'nearest' }); }
+  }
 }
 
 // show opens the panel for a name, or goes directly to its definition.
@@ -119,6 +132,10 @@ if (form) {
 }
 
 if (root) {
+  const open = sessionStorage.getItem('panel');
+  sessionStorage.removeItem('panel');
+  if (open) { make(); fill(open, false, true); }
+  addEventListener('hashchange', () => { sessionStorage.removeItem('panel'); current(); });
   keys.add('r', () => { const name = word(); if (name) show(name); else if (form) ask(); });
   // A click on a name goes to its definition, unless it begins a selection.
   let clicked = 0;
