@@ -44,6 +44,7 @@ func linesHaveAddresses(t *testing.T, s *site) {
 	b.goTo(file+"#L2", 200)
 	b.click("#L6")
 	b.until("the menu of the line", `document.querySelector('#lines:popover-open a[href$="lines=6"]')`)
+	b.expect("it covers no part of the line", `document.getElementById('lines').getBoundingClientRect().bottom <= document.getElementById('L6').getBoundingClientRect().top`)
 	b.press("b")
 	b.until("the line in the blame", `location.pathname.includes('/-/blame/') && location.hash === '#L6' && document.querySelector('.row.blame.on > #L6')`)
 	b.click("a[data-lines]")

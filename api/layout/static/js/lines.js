@@ -111,7 +111,7 @@ if (code) {
   });
 }
 addEventListener('hashchange', () => { mark(); show(); offer(); });
-// What there is to do with the lines that were picked stands at the end of the first.
+// What there is to do with the lines that were picked stands above the end of the first.
 const menu = document.getElementById('lines');
 
 // said is the first of some lines that says something, in quotes.
@@ -132,7 +132,7 @@ function offer() {
   const row = wrapped() && block.querySelector(`.line[data-n="${r[0]}"]`);
   menu.showPopover();
   const top = row ? row.getBoundingClientRect().top : block.getBoundingClientRect().top + (r[0] - firstOf(block)) * height;
-  place(1, `#lines { top: ${top + scrollY - 5}px; left: ${Math.max(4, sheet.right - menu.offsetWidth - 8)}px; }`);
+  place(1, `#lines { top: ${top + scrollY - menu.offsetHeight - 2}px; left: ${Math.max(4, sheet.right - menu.offsetWidth - 8)}px; }`);
 }
 document.addEventListener('keydown', e => { if (e.key === 'Escape' && menu) menu.hidePopover(); });
 

@@ -1,6 +1,6 @@
-// The symbols beside a file: a filter of them, and which of them the first line in
-// sight is in. That stands above the text once the head of the page is out of sight.
-import { at, blocks } from './lines.js';
+// The symbols beside a file: a filter of them, and which of them the picked line, or else the first
+// in sight, is in. That stands above the text once the head of the page is out of sight.
+import { at, blocks, picked } from './lines.js';
 import { wrapped } from './wrap.js';
 
 const aside = document.getElementById('symbols'), most = 250; // rows that are shown at once
@@ -76,7 +76,9 @@ function follow() {
   bar.hidden = sheet.top >= edge || sheet.bottom < edge + 60;
   if (bar.hidden) return;
 
-  const top = topLine(edge + bar.firstElementChild.offsetHeight), inside = around(top), links = inside.map(s => '#L' + s.first).join();
+  // A line that was picked says where one is, as long as it is in sight.
+  const first = topLine(edge + bar.firstElementChild.offsetHeight), line = picked()?.[0];
+  const top = line >= first && line <= topLine(innerHeight) ? line : first, inside = around(top), links = inside.map(s => '#L' + s.first).join();
   if (links === bar.dataset.links) return;
   bar.dataset.links = links;
   bar.firstElementChild.replaceChildren(bar.firstElementChild.firstElementChild, ...inside.flatMap(s => {
@@ -94,5 +96,6 @@ if (code && bar) {
   const soon = () => { if (!asked) { asked = true; requestAnimationFrame(() => { asked = false; follow(); }); } };
   addEventListener('scroll', soon, { passive: true });
   addEventListener('resize', soon);
+  code.addEventListener('click', soon);
   soon();
 }
