@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node"
 )
 
@@ -40,8 +41,8 @@ func TestTutorial_hasTheSameSnippetsAsTheAgentsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range snippets {
-		want := "    " + strings.ReplaceAll(strings.ReplaceAll(s.WithKey, "BASE", "http://127.0.0.1:7700"), "\n", "\n    ")
+	for _, s := range layout.Agents("http://127.0.0.1:7700", "") {
+		want := "    " + strings.ReplaceAll(s.WithKey, "\n", "\n    ")
 		if !strings.Contains(string(page), want) {
 			t.Errorf("first-agent.md does not connect %s by\n%s", s.Client, want)
 		}

@@ -50,7 +50,11 @@ func (p *keyring) showKeys(ctx context.Context, v *layout.Visit) error {
 		ForMetrics  bool // the new key opens the metrics alone
 		Owner       bool // an owner sees all keys, and may create keys of other roles
 		Rows        []row
+		Agents      []layout.Agent
 	}{Made: newKey.Key, Wrong: formError, ForMetrics: newKey.Info.Role == catalog.RoleMetrics, Owner: v.Viewer.Role == catalog.RoleOwner}
+	if newKey.Key != "" {
+		data.Agents = layout.Agents(p.base(), newKey.Key)
+	}
 
 	for _, k := range list {
 		r := row{ID: k.ID, Name: k.Name, Role: k.Role.String(), Prefix: k.Prefix, Whose: k.User, Created: p.ago(k.Created), Used: p.ago(k.Used)}

@@ -81,12 +81,12 @@ func (madeKeys) CreateKey(_ context.Context, _ account.Holder, r account.CreateK
 	return &account.CreateKeyResponse{Key: "shoal_1", Info: account.KeyInfo{Name: r.Name, Role: r.Role}}, nil
 }
 
-// An owner's form offers every role of keys. Beside a new key for metrics the page leads to Prometheus,
-// and not to agents and the shell, which refuse it.
+// An owner's form offers every role of keys. A new key stands in the lines of each agent and of the shell. Those
+// refuse one for metrics: beside it the page leads to Prometheus.
 func TestAPIKeysPage_makesAKeyOfEachRole(t *testing.T) {
 	t.Parallel()
 	for _, role := range []catalog.Role{catalog.RoleMember, catalog.RoleOwner, catalog.RoleMetrics} {
-		p := New(Deps{Keys: madeKeys{}, Now: time.Now})
+		p := New(Deps{Keys: madeKeys{}, Base: func() string { return "https://code.example.com" }, Now: time.Now})
 		v := &layout.Visit{
 			Method: "POST", Viewer: catalog.Operator(), Form: map[string][]string{"name": {"x"}, "role": {role.String()}}, Status: 200,
 			Sent: func(name string) string { return map[string]string{"Sec-Fetch-Site": "same-origin"}[name] },
@@ -99,7 +99,7 @@ func TestAPIKeysPage_makesAKeyOfEachRole(t *testing.T) {
 		if !strings.Contains(body, "<option>"+role.String()) && !strings.Contains(body, `<option value="`+role.String()) {
 			t.Errorf("the form does not offer the role %s: %s", role, body)
 		}
-		for what, want := range map[string]bool{"shoal_1": true, "SHOAL_API_KEY": !forMetrics, "Connect an agent": !forMetrics, "/docs/how-to/monitor": forMetrics} {
+		for what, want := range map[string]bool{"shoal_1": true, "SHOAL_API_KEY": !forMetrics, "Bearer shoal_1&#34;": !forMetrics, "export SHOAL_API_KEY=shoal_1": !forMetrics, "$SHOAL_API_KEY": false, "/docs/how-to/monitor": forMetrics} {
 			if strings.Contains(body, what) != want {
 				t.Errorf("role %s: the page has %q: %t, want %t: %s", role, what, !want, want, body)
 			}

@@ -125,6 +125,7 @@ type (
 	keyring struct {
 		dating
 		apiKeys Keys
+		base    func() string
 	}
 
 	// agents shows authorized programs.
@@ -152,7 +153,7 @@ func New(d Deps) *Pages {
 			revisions: revisions{at, d.Browse, d.Base},
 		},
 		conversations: conversations{at, d.Chats},
-		keyring:       keyring{at, d.Keys},
+		keyring:       keyring{at, d.Keys, d.Base},
 		agents:        agents{at, d.Consents, d.Base},
 		watching:      watching{at, d.Watches},
 	}
