@@ -171,6 +171,11 @@ func TestCompare_threeDotsCompareWithTheMergeBase(t *testing.T) {
 		t.Errorf("directly: %+v", d)
 	}
 
+	// The form on the page of tags may leave out what to compare with.
+	if resp, _ := askAs(t, s, "", "GET", "/browse/local/app/-/compare/?base=&head=side", ""); resp.StatusCode != 200 || !strings.HasSuffix(resp.Request.URL.Path, "/-/compare/main...side") {
+		t.Errorf("without a base: %d, %s", resp.StatusCode, resp.Request.URL)
+	}
+
 	for path, want := range map[string][]string{
 		"main..side":  {"</bdi> .. <bdi", `meta">3 files`, `/-/compare/side..main">the other way round`, `/-/compare/main...side">from where`, `/-/compare/main..side" aria-current`},
 		"main...side": {"</bdi> ... <bdi", `meta">1 file `, `/-/compare/side...main">the other way round`, `href="/browse/local/app/-/commit/` + parted + `">since they parted at`, `/-/compare/main...side" aria-current`},

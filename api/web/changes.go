@@ -173,7 +173,8 @@ func (p *revisions) commit(ctx context.Context, v *layout.Visit, l place) error 
 func (p *revisions) compare(ctx context.Context, v *layout.Visit, l place) error {
 	// A form has base and head as fields: redirect, so that a comparison has one address.
 	form := comparingAt(l, v.Query.Get("base"), v.Query.Get("head"))
-	if l.Path == "" && form.Base != "" && form.Head != "" {
+	if l.Path == "" && form.Head != "" {
+		form.Base = cmp.Or(form.Base, l.Branch, "HEAD")
 		return v.Redirect(http.StatusSeeOther, address(l.Repo, "", "compare", form.Base+"..."+form.Head))
 	}
 	if l.Path == "" {
@@ -275,6 +276,7 @@ func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *chang
 // comparing is a form with two revisions.
 type comparing struct {
 	Action, Base, Head string
+	Usual              string   // what an empty Base stands for; "" if it has to be filled in
 	Swap               string   // the reverse comparison; "" for none
 	Names              []string // of branches and tags to choose from
 }

@@ -377,7 +377,8 @@ func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) erro
 		Compared     comparing
 		Rows         []refRow
 		Older        string
-	}{place: l, Query: req.Query, Base: cmp.Or(l.Branch, "HEAD"), Total: counted(r.Total, "name", "names"), Compared: comparingAt(l, cmp.Or(l.Branch, "HEAD"), "")}
+	}{place: l, Query: req.Query, Base: cmp.Or(l.Branch, "HEAD"), Total: counted(r.Total, "name", "names"), Compared: comparingAt(l, "", "")}
+	data.Compared.Usual = data.Base
 
 	for _, f := range r.Refs {
 		row := refRow{
