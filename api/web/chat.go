@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -185,7 +186,7 @@ func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 		if c.Mine && i == len(c.Turns)-1 && !t.Waiting && (t.Failed() || len(data.Asking.Models) > 1) {
 			t.Again = data.Action
 		}
-		data.Asking.Model = t.Model
+		data.Asking.Model = t.nextModel(data.Asking.Models)
 		data.Turns = append(data.Turns, t)
 	}
 
@@ -209,6 +210,16 @@ type chatTurn struct {
 	Looked  string     // number of these files, and of searches
 	Again   string     // address that repeats the question; "" for no button
 	Took    string     // duration and model
+}
+
+// nextModel returns the model that a form offers first: the one of this turn, or the one after it in
+// the list if that one failed.
+func (t *chatTurn) nextModel(list []modelRow) string {
+	i := slices.IndexFunc(list, func(m modelRow) bool { return m.Value == t.Model })
+	if t.Status != ask.Failed || i < 0 {
+		return t.Model
+	}
+	return list[(i+1)%len(list)].Value
 }
 
 // Failed reports whether a question has no answer.

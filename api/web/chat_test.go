@@ -91,3 +91,20 @@ func TestAskPage_offersTheModels(t *testing.T) {
 		}
 	}
 }
+
+// After a failure the next model is offered, else the one that answered.
+func TestAskPage_offersTheNextModelAfterAFailure(t *testing.T) {
+	t.Parallel()
+	list := []modelRow{{Value: "p/a"}, {Value: "p/b"}}
+	for _, c := range []struct {
+		model, want string
+		status      ask.Status
+	}{
+		{"p/a", "p/b", ask.Failed}, {"p/b", "p/a", ask.Failed}, {"p/b", "p/b", ask.Stopped}, {"p/b", "p/b", ask.Done}, {"gone/c", "gone/c", ask.Failed},
+	} {
+		turn := chatTurn{Report: &ask.Report{Model: c.model, Status: c.status}}
+		if got := turn.nextModel(list); got != c.want {
+			t.Errorf("after %s of %s: %s, want %s", c.status, c.model, got, c.want)
+		}
+	}
+}
