@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -76,6 +77,32 @@ func TestPromises_eachHasAnExistingTest(t *testing.T) {
 		if !there[m[1]] {
 			t.Errorf("promises.md names the test %s, which is not there", m[1])
 		}
+	}
+}
+
+// besideTheOthers matches a row of the table that compares the pages with other services.
+var besideTheOthers = regexp.MustCompile("(?m)^\\| ([0-9]+) \\|[^|]*\\| (ahead|level|behind)(: [^|]*)? \\|(.*)\\|$")
+
+// Of forty things most are claimed to be ahead of the best of the others, and each claim has a test. What
+// nobody has needs none.
+func TestPromises_eachComparisonHasATest(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("promises.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for i, row := range besideTheOthers.FindAllStringSubmatch(string(text), -1) {
+		count[row[2]]++
+		if row[1] != strconv.Itoa(i+1) {
+			t.Errorf("row %d has the number %s", i+1, row[1])
+		}
+		if claimed := row[2] == "ahead" || row[3] != ": none has it" && row[2] == "level"; claimed && !strings.Contains(row[4], "`") {
+			t.Errorf("no test holds that the pages are %s: %s", row[2], row[0])
+		}
+	}
+	if all := count["ahead"] + count["level"] + count["behind"]; all != 40 || count["ahead"] < 25 || count["behind"] > 4 {
+		t.Errorf("%d rows: %v, want 40, at least 25 ahead and at most 4 behind", all, count)
 	}
 }
 
