@@ -38,7 +38,7 @@ var (
 	fewLines    = 1 << 20   // the same of lines, at most a segment of postings
 )
 
-const setPage = 64 << 10 // bytes of a page with a set, at most, unless it is one long text
+const setPage = 32 << 10 // bytes of a page with a set, at most, unless it is one long text
 
 // blockOf returns the size of the blocks of a page.
 func blockOf(page int) int {
