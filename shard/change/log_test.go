@@ -209,3 +209,19 @@ func TestChangeIndex_anchorsHoldAtTheEndOfAText(t *testing.T) {
 		}
 	}
 }
+
+// One run of git reads as many commits as have a quarter of the text of a file, between 500 and 5,000.
+func TestNextRun_growsWhereCommitsAreSmall(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		read int
+		text int64
+		want int
+	}{
+		{0, 0, 500}, {500, 0, 5000}, {500, 500 << 10, 5000}, {500, 4 << 20, 2000}, {500, 32 << 20, 500}, {3000, 48 << 20, 1000},
+	} {
+		if got := nextRun(c.read, c.text); got != c.want {
+			t.Errorf("after %d commits with %d bytes: %d, want %d", c.read, c.text, got, c.want)
+		}
+	}
+}
