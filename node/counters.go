@@ -19,6 +19,7 @@ type metrics struct {
 	exhaustive *prometheus.CounterVec   // searches, by whether the answer was exhaustive
 	leaves     *prometheus.CounterVec   // calls to leaves, by result
 	damaged    prometheus.Counter       // files put aside
+	unusable   prometheus.Counter       // reads of files that are kept
 	letters    *prometheus.CounterVec   // with links, by what came of sending them
 }
 
@@ -45,6 +46,9 @@ func newCounters() *metrics {
 		}, []string{"result"}),
 		damaged: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "shoal_damaged_files_total", Help: "Index files of this node that failed a check and were put aside.",
+		}),
+		unusable: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "shoal_unusable_files_total", Help: "How often an index file of this node could not be used though nothing shows that it is damaged. It is kept. This is a mistake of the program.",
 		}),
 		letters: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shoal_letters_total", Help: "Letters with links to sign in, by result: sent, failed.",

@@ -65,7 +65,7 @@ func newMetrics(n *Node) *metrics {
 	}, func() float64 { return float64(n.data.transfers.Copied()) })
 	state := gauge.New(func() (*snapshot, bool) { return n.snapshot(), true }, stateMetrics())
 
-	for _, c := range []prometheus.Collector{copied, m.jobs, m.searches, m.seconds, m.exhaustive, m.leaves, m.damaged, m.letters, state} {
+	for _, c := range []prometheus.Collector{copied, m.jobs, m.searches, m.seconds, m.exhaustive, m.leaves, m.damaged, m.unusable, m.letters, state} {
 		n.opt.Registerer.Register(c) // registering twice is harmless
 	}
 	return m

@@ -86,9 +86,12 @@ func (n *Node) onDamagedFile(name string, err error) {
 	}
 }
 
-// onUnreadableFile logs that an index file could not be used though it is not damaged.
+// onUnreadableFile counts and logs that an index file could not be used though it is not damaged.
 func (n *Node) onUnreadableFile(name string, err error) {
 	n.opt.Log.Error("a shard file could not be used, and is kept: this is a mistake of the program, please report it", "file", name, "err", err)
+	if n.wired.Load() {
+		n.metrics.unusable.Inc()
+	}
 }
 
 // OAuth returns the server that gives programs access on behalf of people.
