@@ -5,7 +5,8 @@ import "strings"
 // Agent is how one client of the tool server is configured, with an API key and without.
 type Agent struct{ Client, Where, WithKey, Without string }
 
-// agents are the known clients. BASE is the placeholder for the URL of the service.
+// agents are the known clients. BASE is the placeholder for the URL of the service. The tutorial shows those
+// with a key.
 var agents = []Agent{
 	{
 		"Claude Code", "in a shell",
