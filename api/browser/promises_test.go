@@ -81,7 +81,7 @@ func TestPromises_eachHasAnExistingTest(t *testing.T) {
 }
 
 // besideTheOthers matches a row of the table that compares the pages with other services.
-var besideTheOthers = regexp.MustCompile("(?m)^\\| ([0-9]+) \\|[^|]*\\| (ahead|level|behind)(: [^|]*)? \\|(.*)\\|$")
+var besideTheOthers = regexp.MustCompile(`(?m)^\| ([0-9]+) \|[^|]*\| (ahead|level|behind)(: [^|]*)? \|(.*)\|$`)
 
 // Of forty things most are claimed to be ahead of the best of the others, and each claim has a test. What
 // nobody has needs none.
